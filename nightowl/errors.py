@@ -1,0 +1,82 @@
+"""Every error that nightowl raises on purpose, as one tree.
+
+    NightowlError                 exit 1
+    ├── UserError                 exit 2    what the user gave cannot be used; nothing was half-written
+    │   ├── ParamsError                     params.yaml: unknown key, wrong type, out of range
+    │   ├── SettingsError                   settings.toml or a NIGHTOWL_* variable
+    │   ├── DataError                       a data set: missing, empty, ambiguous, out of its own names
+    │   ├── WeightsError                    base weights: absent, wrong task, wrong digest
+    │   ├── RegistryError                   the registry: unreadable, no such model, no such version
+    │   └── StorageError                    the disk: full, read-only, no permission
+    ├── StageFailed               exit 1    a stage ended with an error; trying again would not help
+    └── Interrupted               exit 130  stopped from outside; run it again and it goes on
+        └── Preempted             exit 75   the machine was taken back
+
+A message says what was expected, what was found, where, and what to do.
+"""
+
+import errno
+
+
+class NightowlError(Exception):
+    """The root of the tree. `exit_code` is what the process ends with."""
+
+    exit_code = 1
+
+
+class UserError(NightowlError):
+    exit_code = 2
+
+
+class ParamsError(UserError):
+    pass
+
+
+class SettingsError(UserError):
+    pass
+
+
+class DataError(UserError):
+    pass
+
+
+class WeightsError(UserError):
+    pass
+
+
+class RegistryError(UserError):
+    pass
+
+
+class StorageError(UserError):
+    pass
+
+
+class StageFailed(NightowlError):
+    exit_code = 1
+
+
+class Interrupted(NightowlError):
+    exit_code = 130
+
+
+class Preempted(Interrupted):
+    exit_code = 75
+
+
+_STORAGE_ADVICE = {
+    errno.ENOSPC: "the disk is full: free some space or set NIGHTOWL_HOME to a larger disk, then run again",
+    errno.EDQUOT: "the disk quota is used up: free some space or set NIGHTOWL_HOME to another disk, then run again",
+    errno.EROFS: "the disk is read-only: set NIGHTOWL_HOME to a writable folder",
+    errno.EACCES: "permission denied: check who owns it",
+    errno.EPERM: "not permitted: check who owns it",
+}
+
+
+def explain_os_error(error: OSError) -> StorageError | None:
+    """The one-line StorageError for an OSError that a user can act on, or None for any other."""
+    advice = _STORAGE_ADVICE.get(error.errno or 0)
+    if advice is None:
+        return None
+    where = f"{error.filename}: " if error.filename else ""
+    return StorageError(f"{where}{advice}")

@@ -1,0 +1,20 @@
+"""What a model file is: the record that travels beside the weights, and inside the ONNX metadata."""
+
+from typing import Literal
+
+from nightowl.evaluation.metrics import Record
+
+
+class ModelRecord(Record):
+    """The facts a runner needs. `head` is `raw` (boxes and class scores an anchor, NMS to do) or `end2end` (NMS-free)."""
+
+    architecture: str
+    classes: tuple[str, ...]
+    image_size: int
+    head: Literal["raw", "end2end"]
+    weights_sha256: str
+    base: str
+    base_sha256: str | None
+    epochs_done: int
+    best_epoch: int
+    precision: str = "fp32"

@@ -1,0 +1,33 @@
+"""The verdict: promote or not, with every rule, its figure, its limit, and a sentence for people."""
+
+from typing import Literal
+
+from nightowl.evaluation.metrics import Record
+
+Outcome = Literal["promote", "refuse", "undecided", "same_model"]
+Basis = Literal["first_model", "no_common_class", "against_champion"]
+
+
+class Check(Record):
+    """One rule applied. `figure` is None when it could not be measured; such a check does not pass."""
+
+    rule: str
+    passed: bool
+    figure: float | None
+    limit: float | None
+    detail: str
+
+
+class Verdict(Record):
+    """`promote` is True only for the outcome `promote`. `basis` says by which stated rule the candidate was judged."""
+
+    outcome: Outcome
+    basis: Basis
+    sentence: str
+    checks: tuple[Check, ...]
+    candidate_sha256: str
+    champion_version: str | None
+
+    @property
+    def promote(self) -> bool:
+        return self.outcome == "promote"

@@ -1,0 +1,245 @@
+"""Params: what is computed. Everything here changes the result, is hashed, and is kept with the model.
+
+The shared defaults are in the top-level `params.yaml`; a detector's own values, in `detectors/<name>/params.yaml`, are laid
+over them section by section. Both are read as YAML 1.2 (as DVC reads them), validated strictly, and never mutated. Where
+something runs is not here: see `settings.py`.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError
+
+from nightowl.errors import ParamsError
+from nightowl.files import canonical_json, sha256_bytes
+
+Fraction = Annotated[float, Field(ge=0, le=1)]
+SECTIONS = ("data", "prepare", "train", "evaluate", "gate", "export")
+DETECTOR_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
+
+
+class Section(BaseModel):
+    """A frozen group of params in which an unknown key is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class SplitParams(Section):
+    """How images without a split get one: by a hash of their group, so that growing the data moves none of them."""
+
+    val_fraction: Annotated[float, Field(gt=0, lt=1)] = 0.15
+    test_fraction: Annotated[float, Field(gt=0, lt=1)] = 0.15
+    group_pattern: str | None = Field(
+        None, description="regular expression on the path; its first group (or whole match) keeps a lot or video together"
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> "SplitParams":
+        if self.val_fraction + self.test_fraction >= 1:
+            raise ValueError("val_fraction + test_fraction must be < 1, or nothing is left to train on")
+        if self.group_pattern is not None:
+            try:
+                re.compile(self.group_pattern)
+            except re.error as error:
+                raise ValueError(f"group_pattern is not a regular expression: {error}") from error
+        return self
+
+
+class DataParams(Section):
+    """What is read from the source, and how it is divided."""
+
+    layout: Literal["auto", "yolo", "coco", "voc"] = "auto"
+    classes: tuple[str, ...] | None = Field(None, description="class names in order; needed where the layout has none")
+    images: str | None = Field(None, description="images folder inside the source, where detection cannot tell")
+    annotations: str | None = Field(None, description="annotations folder or file inside the source")
+    splits: dict[Literal["train", "val", "test"], str] = Field(
+        default_factory=dict, description="files of image names (one a line) inside the source, per split"
+    )
+    split: SplitParams = SplitParams()
+
+
+class PrepareParams(Section):
+    """How images are made ready for the network."""
+
+    image_size: Annotated[int, Field(ge=32, le=8192, multiple_of=32)] = Field(640, description="network input side, pixels")
+    max_quarantined_fraction: Fraction = Field(0.1, description="more broken images than this stop the night")
+
+
+class AugmentParams(Section):
+    """Training-time augmentation; the names and meanings are those of ultralytics."""
+
+    mosaic: Fraction = 1.0
+    mixup: Fraction = 0.0
+    hsv_h: Fraction = 0.015
+    hsv_s: Fraction = 0.7
+    hsv_v: Fraction = 0.4
+    degrees: Annotated[float, Field(ge=0, le=180)] = 0.0
+    translate: Fraction = 0.1
+    scale: Annotated[float, Field(ge=0, lt=1)] = 0.5
+    shear: Annotated[float, Field(ge=0, le=90)] = 0.0
+    perspective: Annotated[float, Field(ge=0, le=0.001)] = 0.0
+    flip_up_down: Fraction = 0.0
+    flip_left_right: Fraction = 0.5
+
+
+class TrainParams(Section):
+    """One training. `global_batch` counts images per optimizer step over all devices."""
+
+    base: str = Field("yolo11n.pt", description="a model .yaml (random weights), a .pt (local or published), or `champion`")
+    epochs: Annotated[int, Field(ge=1)] = 100
+    global_batch: Annotated[int, Field(ge=1)] = 16
+    optimizer: Literal["auto", "SGD", "Adam", "AdamW", "MuSGD"] = "auto"
+    lr0: Annotated[float, Field(gt=0)] = 0.01
+    lrf: Annotated[float, Field(gt=0, le=1)] = Field(0.01, description="last learning rate as a fraction of lr0")
+    momentum: Annotated[float, Field(ge=0, lt=1)] = 0.937
+    weight_decay: Annotated[float, Field(ge=0)] = 0.0005
+    warmup_epochs: Annotated[float, Field(ge=0)] = 3.0
+    close_mosaic_epochs: Annotated[int, Field(ge=0)] = Field(10, description="last epochs without mosaic")
+    patience_epochs: Annotated[int, Field(ge=1)] = Field(100, description="epochs without a better val mAP before it stops")
+    seed: Annotated[int, Field(ge=0)] = 0
+    augment: AugmentParams = AugmentParams()
+
+
+class EvaluateParams(Section):
+    """How detections are made and matched when a model is measured."""
+
+    confidence_floor: Annotated[float, Field(gt=0, lt=1)] = Field(0.001, description="detections below it are not kept")
+    nms_iou: Annotated[float, Field(gt=0, le=1)] = 0.7
+    max_detections: Annotated[int, Field(ge=1)] = 300
+
+
+class GateParams(Section):
+    """What a candidate must reach to be promoted. All figures are on the test split."""
+
+    min_test_images: Annotated[int, Field(ge=1)] = Field(20, description="fewer than this cannot carry a decision")
+    min_map50: Fraction = 0.0
+    min_map50_95: Fraction = 0.0
+    min_class_ap50: Fraction = Field(0.0, description="floor for each class that occurs in test")
+    max_drop_map50_95: Fraction = Field(0.0, description="how far below the champion it may lie, absolute")
+    max_drop_class_ap50: Fraction = Field(0.1, description="how far any common class may lie below the champion, absolute")
+
+
+class ExportParams(Section):
+    """The artefact that ships, and how closely it must follow the trained model."""
+
+    opset: Annotated[int, Field(ge=13, le=21)] = 17
+    max_map50_95_gap: Fraction = Field(0.001, description="ONNX against .pt on test, absolute")
+    max_score_gap: Fraction = Field(0.001, description="largest difference of any class score, tensor level")
+    max_box_gap_px: Annotated[float, Field(gt=0)] = Field(0.1, description="largest difference of any box edge, tensor level")
+
+
+class Params(Section):
+    """All that determines a detector's model, besides its pinned inputs and the code."""
+
+    data: DataParams = DataParams()
+    prepare: PrepareParams = PrepareParams()
+    train: TrainParams = TrainParams()
+    evaluate: EvaluateParams = EvaluateParams()
+    gate: GateParams = GateParams()
+    export: ExportParams = ExportParams()
+
+    def digest(self) -> str:
+        """SHA-256 over the canonical JSON of every value, defaults included."""
+        return sha256_bytes(canonical_json(self.model_dump(mode="json")).encode())
+
+
+def load_params(root: Path, detector: str) -> Params:
+    """The params of `detector`: `root/params.yaml` overlaid with `root/detectors/<detector>/params.yaml`.
+
+    Raises:
+        ParamsError: with every fault of both files at once, each with its file and key path.
+    """
+    shared_path, own_path = root / "params.yaml", root / "detectors" / detector / "params.yaml"
+    names = detector_names(root)
+    if detector not in names:
+        raise ParamsError(
+            f"{shared_path}: no detector {detector!r} in its list `detectors` ({', '.join(names) or 'empty'}); "
+            f"`nightowl init {detector} --source PATH` makes one"
+        )
+    shared, own = _read_sections(shared_path), _read_sections(own_path)
+    faults = _faults(shared_path, shared) + _faults(own_path, own)
+    faults += [f"{own_path}: section `{s}` is missing; write `{s}: {{}}` to take the defaults" for s in SECTIONS if s not in own]
+    if faults:
+        raise ParamsError("\n".join(faults))
+    return parse_params(_overlay(shared, own), str(own_path))
+
+
+def parse_params(values: Mapping[str, object], where: str) -> Params:
+    """Params from plain values, validated as JSON. Raises ParamsError naming every fault under `where`."""
+    try:
+        return Params.model_validate_json(json.dumps(values))
+    except ValidationError as error:
+        raise ParamsError("\n".join(_describe(where, values, error))) from error
+
+
+def detector_names(root: Path) -> list[str]:
+    """The list `detectors` of the top-level params.yaml. Raises ParamsError when it is absent or malformed."""
+    path = root / "params.yaml"
+    names = _read_yaml(path).get("detectors")
+    if not isinstance(names, list) or not all(isinstance(n, str) and DETECTOR_NAME.fullmatch(n) for n in names):
+        raise ParamsError(f"{path}: `detectors` must be a list of names of a-z, 0-9, - and _, got {names!r}")
+    return list(names)
+
+
+def _read_yaml(path: Path) -> dict[str, object]:
+    try:
+        values = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ParamsError(f"{path}: no such file; run inside a nightowl checkout") from None
+    except (MarkedYAMLError, UnicodeDecodeError, OSError) as error:
+        detail = " ".join(str(error).split())
+        raise ParamsError(f"{path}: not readable as YAML: {detail}") from error
+    if not isinstance(values, dict):
+        raise ParamsError(f"{path}: expected sections ({', '.join(SECTIONS)}), found {type(values).__name__}")
+    return {str(key): value for key, value in values.items()}
+
+
+def _read_sections(path: Path) -> dict[str, object]:
+    return {key: value for key, value in _read_yaml(path).items() if key != "detectors"}
+
+
+def _faults(path: Path, values: Mapping[str, object]) -> list[str]:
+    try:
+        Params.model_validate_json(json.dumps(values))
+    except ValidationError as error:
+        return _describe(str(path), values, error)
+    except (TypeError, ValueError) as error:
+        return [f"{path}: {error}"]
+    return []
+
+
+def _describe(where: str, values: Mapping[str, object], error: ValidationError) -> list[str]:
+    """One line a fault: file, key path, what was expected, what was found."""
+    lines = []
+    for fault in error.errors(include_url=False):
+        path = ".".join(str(part) for part in fault["loc"]) or "(whole file)"
+        if fault["type"] == "extra_forbidden":
+            lines.append(f"{where}: {path} is not a known key; known here: {', '.join(_known_keys(fault['loc']))}")
+        else:
+            message = fault["msg"].removeprefix("Value error, ")
+            lines.append(f"{where}: {path}: {message[:1].lower()}{message[1:]}, got {json.dumps(fault['input'])}")
+    return lines
+
+
+def _known_keys(location: tuple[int | str, ...]) -> list[str]:
+    model: type[BaseModel] = Params
+    for part in location[:-1]:
+        annotation = model.model_fields[str(part)].annotation if str(part) in model.model_fields else None
+        if not (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
+            break
+        model = annotation
+    return sorted(model.model_fields)
+
+
+def _overlay(shared: Mapping[str, object], own: Mapping[str, object]) -> dict[str, object]:
+    """`own` laid over `shared`, mapping by mapping; neither is changed."""
+    merged = dict(shared)
+    for key, value in own.items():
+        below = merged.get(key)
+        merged[key] = _overlay(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
+    return merged

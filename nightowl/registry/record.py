@@ -1,0 +1,43 @@
+"""The record of a registered version: everything its making depended on, by name and digest."""
+
+from datetime import datetime
+
+from nightowl.evaluation.metrics import Record
+from nightowl.training.base import BaseWeights
+
+
+class ChampionRecord(Record):
+    """The champion as pinned for a night: the version that the candidate has to beat."""
+
+    detector: str
+    version: str
+    night_key: str
+    classes: tuple[str, ...]
+    image_size: int
+    weights_sha256: str
+    onnx_sha256: str
+    dataset_version: str
+
+
+class BundleRecord(Record):
+    """What a registered version is, and every input that it depended on."""
+
+    detector: str
+    night_id: str
+    night_key: str
+    created_at: datetime
+    code_commit: str
+    dirty: bool
+    dataset_version: str
+    params_sha256: str
+    environment_sha256: str
+    base: BaseWeights
+    classes: tuple[str, ...]
+    image_size: int
+    weights_sha256: str
+    onnx_sha256: str
+    champion_version: str | None
+    map50: float | None
+    map50_95: float | None
+    verdict: str
+    parity_passed: bool

@@ -1,0 +1,96 @@
+"""Settings: where it runs. Nothing here may change the result, and nothing here is hashed.
+
+Read from `settings.toml` at the root of the checkout and from NIGHTOWL_* variables, which win. A nested value is written
+with two underscores: `NIGHTOWL_SOURCES__BCCD=/data/bccd`.
+"""
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, ValidationError
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
+
+from nightowl.errors import SettingsError
+
+
+class Settings(BaseSettings):
+    """Every setting, with its unit in its name."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="NIGHTOWL_", env_nested_delimiter="__", toml_file="settings.toml", extra="forbid", frozen=True
+    )
+
+    home: Path | None = Field(None, description="where nightowl keeps its state; default: `.nightowl` in the main checkout")
+    sources: dict[str, str] = Field(default_factory=dict, description="detector name to the folder its data lies in")
+    registry_uri: str | None = Field(None, description="an MLflow server or database; default: SQLite in the home")
+    registry_artifacts: str | None = Field(None, description="where a new registry keeps files, e.g. s3://bucket/models")
+    weights: Path | None = Field(None, description="folder of base weights; default: `weights` in the home")
+    allow_downloads: bool = Field(True, description="may published base weights that params name be downloaded?")
+    device: str = Field("auto", description="auto, cpu, or a CUDA device index")
+    num_workers: Annotated[int, Field(ge=0, le=256)] = Field(2, description="data loader processes a device")
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
+
+
+# Variables that carry a word between our own processes; they are not settings.
+PROCESS_VARIABLES = ("NIGHTOWL_STAGE",)
+
+
+def load_settings(root: Path) -> Settings:
+    """The settings in force for the checkout at `root`, with `home` and `weights` resolved to absolute paths.
+
+    Raises:
+        SettingsError: with every fault at once.
+    """
+    unknown = _unknown_variables()
+    if unknown:
+        known = ", ".join(f"NIGHTOWL_{name.upper()}" for name in Settings.model_fields)
+        raise SettingsError(f"{', '.join(unknown)}: no such setting; known: {known}")
+    path = root / "settings.toml"
+    try:
+        values = _at(path)()
+    except ValidationError as error:
+        lines = [f"{path} or NIGHTOWL_*: {'.'.join(map(str, f['loc']))}: {f['msg']}, got {f['input']!r}" for f in error.errors()]
+        raise SettingsError("\n".join(lines)) from error
+    except ValueError as error:
+        raise SettingsError(f"{path}: {error}") from error
+    home = (values.home or main_checkout(root) / ".nightowl").expanduser().resolve()
+    return values.model_copy(update={"home": home, "weights": (values.weights or home / "weights").expanduser().resolve()})
+
+
+def home_of(settings: Settings) -> Path:
+    """The resolved home of settings that came from `load_settings`."""
+    assert settings.home is not None
+    return settings.home
+
+
+def main_checkout(root: Path) -> Path:
+    """The main working tree of the repository that `root` is a (linked) working tree of; `root` outside git."""
+    command = ["git", "-C", str(root), "rev-parse", "--path-format=absolute", "--git-common-dir"]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    common = Path(found.stdout.strip())
+    return common.parent if found.returncode == 0 and common.name == ".git" else root
+
+
+def _at(path: Path) -> type[Settings]:
+    class Here(Settings):
+        model_config = SettingsConfigDict(toml_file=path)
+
+    return Here
+
+
+def _unknown_variables() -> list[str]:
+    known = {f"NIGHTOWL_{name.upper()}" for name in Settings.model_fields}
+    ours = [name for name in os.environ if name.startswith("NIGHTOWL_") and name not in PROCESS_VARIABLES]
+    return sorted(name for name in ours if name.split("__")[0] not in known)

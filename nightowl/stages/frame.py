@@ -1,0 +1,88 @@
+"""What every stage does around its own work: guard, run, publish, and say how it ended.
+
+DVC's exit code says only that something went wrong, so the stage writes `outcome.json`: done, preempted or failed.
+"""
+
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Literal, NoReturn
+
+from nightowl.errors import Interrupted, NightowlError, Preempted, StageFailed, UserError, explain_os_error
+from nightowl.evaluation.metrics import Record
+from nightowl.files import publishing_folder, write_atomic, write_record
+from nightowl.params import Params, load_params
+from nightowl.settings import load_settings
+from nightowl.stages.workspace import Workspace
+
+Run = Callable[[Params, Workspace, Path], None]
+
+
+class StageOutcome(Record):
+    """How an execution ended; `exit_code` is what the error asks the command line to end with, 0 when done."""
+
+    status: Literal["done", "preempted", "failed"]
+    exit_code: int
+    message: str
+
+
+def main(stage: str, run: Run) -> NoReturn:
+    """Run `stage` for the detector named on the command line, in the current folder, and exit."""
+    if len(sys.argv) != 2:
+        sys.exit(f"usage: python -m nightowl.stages.{stage} DETECTOR")
+    sys.exit(execute(stage, run, Path.cwd(), sys.argv[1]))
+
+
+def execute(stage: str, run: Run, root: Path, detector: str) -> int:
+    """Run one stage and publish its folder whole; returns the exit code. Nothing is published unless all went well."""
+    workspace = Workspace(root, detector, load_settings(root))
+    signal.signal(signal.SIGTERM, _preempt)
+    write_atomic(workspace.leader(stage), str(os.getpid()))
+    try:
+        outcome = _attempt(stage, run, workspace)
+        write_record(workspace.outcome(stage), outcome)
+    finally:
+        workspace.leader(stage).unlink(missing_ok=True)
+    if outcome.status != "done":
+        print(outcome.message, file=sys.stderr)
+    return outcome.exit_code
+
+
+def _attempt(stage: str, run: Run, workspace: Workspace) -> StageOutcome:
+    try:
+        _refuse_another_name(stage, workspace.detector)
+        params = load_params(workspace.root, workspace.detector)
+        with publishing_folder(workspace.out(stage)) as out:
+            run(params, workspace, out)
+    except Interrupted as error:
+        return StageOutcome(status="preempted", exit_code=error.exit_code, message=str(error))
+    except KeyboardInterrupt:
+        return StageOutcome(status="preempted", exit_code=Interrupted.exit_code, message=f"{stage}: interrupted")
+    except NightowlError as error:
+        return StageOutcome(status="failed", exit_code=error.exit_code, message=str(error))
+    except OSError as error:
+        explained = explain_os_error(error)
+        if explained is None:
+            traceback.print_exc()
+        return StageOutcome(status="failed", exit_code=(explained or StageFailed()).exit_code, message=str(explained or error))
+    except Exception as error:  # the border of the process: an unforeseen fault must still leave its outcome
+        traceback.print_exc()
+        return StageOutcome(status="failed", exit_code=1, message=f"{stage}: {type(error).__name__}: {error}")
+    return StageOutcome(status="done", exit_code=0, message="")
+
+
+def _refuse_another_name(stage: str, detector: str) -> None:
+    sent_for = os.environ.get("NIGHTOWL_STAGE")
+    if sent_for not in (None, stage, f"{stage}@{detector}"):
+        raise UserError(
+            f"{stage}@{detector} would execute, but this machine was sent for {sent_for}: its results are missing from the "
+            "shared cache; run that stage first, on a machine meant for it, and push"
+        )
+
+
+def _preempt(signum: int, frame: FrameType | None) -> NoReturn:
+    raise Preempted("asked to stop (SIGTERM); run it again and it goes on")

@@ -1,0 +1,98 @@
+"""Where a detector's files lie inside a checkout: what stages read and what they write."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from nightowl.settings import Settings
+
+STAGES = ("prepare", "train", "evaluate", "gate", "export")
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """One detector in one checkout, with the settings in force there."""
+
+    root: Path
+    detector: str
+    settings: Settings
+
+    @property
+    def inputs(self) -> Path:
+        return self.root / "inputs" / self.detector
+
+    @property
+    def manifest(self) -> Path:
+        """The pinned dataset version, faults and all."""
+        return self.inputs / "manifest.jsonl"
+
+    @property
+    def findings(self) -> Path:
+        """What reading the source found wrong."""
+        return self.inputs / "findings.json"
+
+    @property
+    def base(self) -> Path:
+        """The pinned BaseWeights."""
+        return self.inputs / "base.json"
+
+    @property
+    def champion(self) -> Path:
+        """The pinned ChampionRecord, or `null` while there is none."""
+        return self.inputs / "champion.json"
+
+    def out(self, stage: str) -> Path:
+        """The folder that `stage` publishes, whole."""
+        return self.root / "out" / self.detector / stage
+
+    @property
+    def dataset(self) -> Path:
+        """The usable images and boxes, a manifest without what was quarantined."""
+        return self.out("prepare") / "dataset.jsonl"
+
+    @property
+    def quarantine(self) -> Path:
+        return self.out("prepare") / "quarantine.json"
+
+    @property
+    def weights(self) -> Path:
+        return self.out("train") / "best.pt"
+
+    @property
+    def model(self) -> Path:
+        """The ModelRecord of `weights`."""
+        return self.out("train") / "model.json"
+
+    @property
+    def history(self) -> Path:
+        """One row an epoch: losses, learning rates, val metrics."""
+        return self.out("train") / "results.csv"
+
+    def metrics(self, whose: str) -> Path:
+        """Metrics on test; `whose` is `candidate` or `champion` (absent without one)."""
+        return self.out("evaluate") / f"{whose}.json"
+
+    def curves(self, whose: str) -> Path:
+        return self.out("evaluate") / f"{whose}_curves.json"
+
+    def detections(self, whose: str) -> Path:
+        return self.out("evaluate") / f"{whose}.parquet"
+
+    @property
+    def verdict(self) -> Path:
+        return self.out("gate") / "verdict.json"
+
+    @property
+    def onnx(self) -> Path:
+        return self.out("export") / "model.onnx"
+
+    @property
+    def parity(self) -> Path:
+        return self.out("export") / "parity.json"
+
+    def outcome(self, stage: str) -> Path:
+        """How the last execution of `stage` ended; not an output, so DVC neither keeps nor restores it."""
+        return self.root / "out" / self.detector / "outcomes" / f"{stage}.json"
+
+    def leader(self, stage: str) -> Path:
+        """The process id of the stage that is running now; absent when none is."""
+        return self.root / "out" / self.detector / "outcomes" / f"{stage}.pid"

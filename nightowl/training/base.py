@@ -1,0 +1,14 @@
+"""Base weights: where a training starts from, pinned by digest."""
+
+from typing import Literal
+
+from nightowl.evaluation.metrics import Record
+
+
+class BaseWeights(Record):
+    """Where a training starts from. `sha256` is None only for a YAML (random weights)."""
+
+    kind: Literal["yaml", "file", "champion"]
+    name: str
+    path: str | None
+    sha256: str | None
