@@ -53,7 +53,7 @@ format: setup ## put the code into house form
 .PHONY: lock
 lock: setup ## resolve requirements.lock anew and restate what each stage depends on
 	$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --extra dev pyproject.toml -o requirements.lock
-	$(RUN)python -m tests.libraries
+	$(RUN)python -m tools.stage_libraries
 
 .PHONY: clean
 clean: ## remove the environment and all caches of tools; nothing of yours

@@ -163,7 +163,9 @@ def load_params(root: Path, detector: str) -> Params:
         )
     shared, own = _read_sections(shared_path), _read_sections(own_path)
     faults = _faults(shared_path, shared) + _faults(own_path, own)
-    faults += [f"{own_path}: section `{s}` is missing; write `{s}: {{}}` to take the defaults" for s in SECTIONS if s not in own]
+    faults += [
+        f"{own_path}: section `{s}` is missing; write `{s}: {{}}` to take the defaults" for s in SECTIONS if s not in own
+    ]
     if faults:
         raise ParamsError("\n".join(faults))
     return parse_params(_overlay(shared, own), str(own_path))

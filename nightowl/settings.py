@@ -61,7 +61,9 @@ def load_settings(root: Path) -> Settings:
     try:
         values = _at(path)()
     except ValidationError as error:
-        lines = [f"{path} or NIGHTOWL_*: {'.'.join(map(str, f['loc']))}: {f['msg']}, got {f['input']!r}" for f in error.errors()]
+        lines = [
+            f"{path} or NIGHTOWL_*: {'.'.join(map(str, f['loc']))}: {f['msg']}, got {f['input']!r}" for f in error.errors()
+        ]
         raise SettingsError("\n".join(lines)) from error
     except ValueError as error:
         raise SettingsError(f"{path}: {error}") from error

@@ -1,0 +1,24 @@
+"""`nightowl init`: a detector folder, written from what its data turns out to be."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def init(
+    name: Annotated[str, typer.Argument(help="a new detector: a-z, 0-9, - and _")],
+    source: Annotated[Path, typer.Option(help="folder its data lies in")],
+) -> None:
+    """Write detectors/NAME/params.yaml from what is found at the source, and add NAME to params.yaml and prefect.yaml."""
+    from nightowl.data.source import record_source
+    from nightowl.night.checkout import checkout_root
+    from nightowl.night.detector import add_detector
+    from nightowl.settings import home_of, load_settings
+
+    root = checkout_root(Path.cwd())
+    found = add_detector(root, name, source)
+    record_source(home_of(load_settings(root)), name, source.resolve())
+    print(found)
+    print(f"wrote detectors/{name}/params.yaml; {name} is now listed in params.yaml and has its deployments in prefect.yaml")
+    print(f"next: look it over, then: git add -A && git commit -m 'Add {name}' && nightowl night {name}")

@@ -1,0 +1,48 @@
+"""The night key: equal keys mean that a night would make the same model again.
+
+It covers everything that decides the candidate and nothing that judges it: data, params, base weights, and the code that the
+stages depend on. The champion is left out, or a promotion would be a reason to train again.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from nightowl.files import canonical_json, sha256_bytes
+
+
+@dataclass(frozen=True)
+class PastNight:
+    """What the registry remembers of a night: its key, the champion it was judged against, and whether it was taken back."""
+
+    version: str
+    night_key: str
+    judged_against: str | None
+    taken_back: bool
+
+
+def night_key(dataset_version: str, params_sha256: str, base: str, code: str) -> str:
+    """SHA-256 over the four. `base` names the base weights (digest or architecture), `code` is any text that changes with it."""
+    parts = {"dataset": dataset_version, "params": params_sha256, "base": base, "code": sha256_bytes(code.encode())}
+    return sha256_bytes(canonical_json(parts).encode())
+
+
+def nothing_new(key: str, champion: str | None, past: Iterable[PastNight]) -> str | None:
+    """Why tonight need not run, in a sentence, or None when it must.
+
+    The same inputs made the champion; or they made a version that was taken back, which must not return by itself; or they
+    made one that was refused against this very champion. A refusal against another champion is judged again.
+    """
+    same = [night for night in past if night.night_key == key]
+    for night in same:
+        if night.version == champion:
+            return f"nothing new since version {champion} was made: the champion stands"
+    for night in same:
+        if night.taken_back:
+            return f"nothing new since version {night.version}, which was taken back: {_standing(champion)}"
+        if night.judged_against == champion:
+            return f"nothing new since version {night.version}, which was not promoted: {_standing(champion)}"
+    return None
+
+
+def _standing(champion: str | None) -> str:
+    return f"the champion, version {champion}, stands" if champion else "there is still no champion"

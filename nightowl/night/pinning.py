@@ -1,0 +1,67 @@
+"""Pinning: read the source, the registry and the base weights once, and write down what they are.
+
+After it, nothing that a night depends on can change under it, and nothing surprises a laptop: stages see only what is pinned.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from nightowl.data.findings import Finding, write_findings
+from nightowl.data.manifest import Manifest, write_manifest
+from nightowl.data.pin import build_manifest
+from nightowl.data.source import record_source, source_folder
+from nightowl.files import publishing_folder, write_atomic, write_record
+from nightowl.params import Params
+from nightowl.registry.record import BundleRecord, ChampionRecord
+from nightowl.registry.restore import champion_record, fetch_champion_blobs
+from nightowl.registry.store import Registry
+from nightowl.settings import home_of
+from nightowl.stages.workspace import Workspace
+from nightowl.training.base import BaseWeights
+from nightowl.training.weights import pin_base
+
+
+@dataclass(frozen=True)
+class PinnedInputs:
+    """What was written to inputs/<detector>/."""
+
+    manifest: Manifest
+    dataset_version: str
+    findings: tuple[Finding, ...]
+    base: BaseWeights
+    champion: ChampionRecord | None
+
+
+def pin_inputs(workspace: Workspace, params: Params, registry: Registry, source: Path | None = None) -> PinnedInputs:
+    """Pin the detector's inputs, all of them or none. `source` names where its data lies, and is remembered.
+
+    Raises:
+        DataError, WeightsError, RegistryError: and then what was pinned before stands.
+    """
+    home, detector = home_of(workspace.settings), workspace.detector
+    folder = source.resolve() if source else source_folder(workspace.settings, detector)
+    manifest, findings = build_manifest(folder, params.data, home / "pins" / f"{detector}.json")
+    version = manifest.version()
+    champion = champion_record(registry, detector)
+    if champion is not None:
+        fetch_champion_blobs(registry, champion, home / "blobs")
+    made = registry.record(detector, champion.version) if champion else None
+    base = _base(workspace, params, champion, made, version)
+    with publishing_folder(workspace.inputs) as scratch:
+        write_manifest(scratch / workspace.manifest.name, manifest)
+        write_findings(scratch / workspace.findings.name, findings)
+        write_record(scratch / workspace.base.name, base)
+        write_atomic(scratch / workspace.champion.name, (champion.model_dump_json(indent=2) if champion else "null") + "\n")
+    if source:
+        record_source(home, detector, folder)
+    return PinnedInputs(manifest, version, tuple(findings), base, champion)
+
+
+def _base(
+    workspace: Workspace, params: Params, champion: ChampionRecord | None, made: BundleRecord | None, version: str
+) -> BaseWeights:
+    """A warm start is renewed only when data or params change; else each promotion would be a reason to train again."""
+    unchanged = made is not None and made.dataset_version == version and made.params_sha256 == params.digest()
+    if params.train.base == "champion" and made is not None and unchanged and made.base.kind == "champion":
+        return made.base
+    return pin_base(params.train.base, workspace.settings, champion.weights_sha256 if champion else None)

@@ -1,0 +1,99 @@
+"""The beginning of a night: its own working tree, and its inputs pinned."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+
+from nightowl.errors import Interrupted
+from nightowl.night.checkout import checkout_root, close_worktree, content_of, open_worktree, snapshot
+from nightowl.night.key import PastNight, night_key, nothing_new
+from nightowl.night.lock import only_night
+from nightowl.night.pinning import PinnedInputs, pin_inputs
+from nightowl.night.record import Night, Pinned
+from nightowl.params import load_params
+from nightowl.registry.store import Registry, open_registry
+from nightowl.settings import home_of, load_settings
+from nightowl.stages.workspace import Workspace
+from tasks.graph import code_paths
+from tasks.report import report_failure
+from tasks.say import say
+
+
+@contextmanager
+def one_night(detector: str) -> Iterator[Night]:
+    """A night of `detector`, alone on this machine, in a working tree that is removed at the end, whatever the end."""
+    root = checkout_root(Path.cwd())
+    home = home_of(load_settings(root))
+    load_params(root, detector)
+    with only_night(home, detector):
+        night = _begin(root, home, detector)
+        try:
+            yield night
+        except (Exception, KeyboardInterrupt, Interrupted) as error:
+            report_failure(night, error)
+            raise
+        finally:
+            close_worktree(root, night.tree)
+
+
+def _begin(root: Path, home: Path, detector: str) -> Night:
+    now = datetime.now(UTC)
+    code = snapshot(root)
+    name = f"{now:%Y%m%dT%H%M%S}-{code.commit[:7]}"
+    folder = home / "nights" / detector / name
+    night = Night(
+        id=name,
+        detector=detector,
+        root=root,
+        tree=folder / "tree",
+        folder=folder,
+        code_commit=code.commit,
+        head=code.head,
+        dirty=code.dirty,
+        started_at=now,
+    )
+    open_worktree(root, night.tree, code.commit)
+    say(f"night {night.id} of {detector}, commit {code.head[:7]}")
+    if night.dirty:
+        say("the tree has changes that are not committed: the night runs them, but what it makes cannot be promoted")
+    return night
+
+
+@task(name="pin", cache_policy=NO_CACHE)
+def pin(night: Night, source: str | None) -> Pinned:
+    """Pin the inputs in the checkout, copy them to the night's tree, and say whether anything is new."""
+    settings = load_settings(night.root)
+    registry = open_registry(settings)
+    params = load_params(night.tree, night.detector)
+    workspace = Workspace(night.root, night.detector, settings)
+    inputs = pin_inputs(workspace, params, registry, Path(source) if source else None)
+    shutil.copytree(workspace.inputs, Workspace(night.tree, night.detector, settings).inputs)
+    code = content_of(night.root, night.code_commit, code_paths(night.tree, night.detector))
+    base = inputs.base.sha256 or inputs.base.name
+    key = night_key(inputs.dataset_version, params.digest(), base, code)
+    champion = inputs.champion.version if inputs.champion else None
+    _say_inputs(inputs)
+    return Pinned(
+        night_key=key,
+        dataset_version=inputs.dataset_version,
+        num_images=len(inputs.manifest.images),
+        champion_version=champion,
+        nothing_new=nothing_new(key, champion, _past(registry, night.detector)),
+    )
+
+
+def _past(registry: Registry, detector: str) -> list[PastNight]:
+    """Newest first, so that the latest judgement of the same inputs is the one that is named."""
+    records = ((info, registry.record(detector, info.version)) for info in registry.versions(detector))
+    nights = [PastNight(info.version, r.night_key, r.champion_version, info.taken_back) for info, r in records]
+    return sorted(nights, key=lambda night: -int(night.version))
+
+
+def _say_inputs(inputs: PinnedInputs) -> None:
+    counts = ", ".join(f"{count} {split}" for split, count in inputs.manifest.num_images().items())
+    say(f"pinned dataset {inputs.dataset_version[:12]}: {counts}; {len(inputs.findings)} findings; base {inputs.base.name}")

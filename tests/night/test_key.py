@@ -1,0 +1,55 @@
+import pytest
+
+from nightowl.night.key import PastNight, night_key, nothing_new
+
+
+@pytest.mark.parametrize("changed", range(4))
+def test_each_part_changes_the_key(changed: int) -> None:
+    parts = ["data", "params", "base", "code"]
+    others = [part + "!" if index == changed else part for index, part in enumerate(parts)]
+    assert night_key(*parts) != night_key(*others)
+    assert night_key(*parts) == night_key(*parts)
+
+
+@pytest.mark.parametrize(
+    ("champion", "past", "expected", "reason"),
+    [
+        (None, [], None, "the first night of a detector"),
+        ("1", [PastNight("1", "k", None, False)], "nothing new since version 1 was made: the champion stands", "it made the champion"),
+        ("1", [PastNight("1", "other", None, False)], None, "the inputs changed"),
+        (
+            "1",
+            [PastNight("2", "k", "1", False), PastNight("1", "other", None, False)],
+            "nothing new since version 2, which was not promoted: the champion, version 1, stands",
+            "refused against this very champion",
+        ),
+        (
+            "3",
+            [PastNight("2", "k", "1", False), PastNight("3", "other", "1", False)],
+            None,
+            "refused against another champion: the judgement may fall out differently now",
+        ),
+        (
+            "1",
+            [PastNight("2", "k", "1", True), PastNight("1", "other", None, False)],
+            "nothing new since version 2, which was taken back: the champion, version 1, stands",
+            "a rollback is not undone by the next night",
+        ),
+        (
+            None,
+            [PastNight("1", "k", None, False)],
+            "nothing new since version 1, which was not promoted: there is still no champion",
+            "a first model that missed the floors",
+        ),
+        (
+            "1",
+            [PastNight("4", "k", "1", True), PastNight("1", "k", None, False)],
+            "nothing new since version 1 was made: the champion stands",
+            "the standing champion is named before a version that was taken back",
+        ),
+    ],
+)
+def test_a_night_ends_early_only_when_its_judgement_is_known(
+    champion: str | None, past: list[PastNight], expected: str | None, reason: str
+) -> None:
+    assert nothing_new("k", champion, past) == expected, reason
