@@ -19,7 +19,10 @@ class Check(Record):
 
 
 class Verdict(Record):
-    """`promote` is True only for the outcome `promote`. `basis` says by which stated rule the candidate was judged."""
+    """`promote` is True only for the outcome `promote`. `basis` says by which stated rule the candidate was judged.
+
+    `not_judged` names the classes that do not occur in test: no rule could be applied to them.
+    """
 
     outcome: Outcome
     basis: Basis
@@ -27,6 +30,7 @@ class Verdict(Record):
     checks: tuple[Check, ...]
     candidate_sha256: str
     champion_version: str | None
+    not_judged: tuple[str, ...] = ()
 
     @property
     def promote(self) -> bool:

@@ -2,21 +2,9 @@
 
 from datetime import datetime
 
+from nightowl.evaluation.champion import ChampionRecord as ChampionRecord
 from nightowl.evaluation.metrics import Record
 from nightowl.training.base import BaseWeights
-
-
-class ChampionRecord(Record):
-    """The champion as pinned for a night: the version that the candidate has to beat."""
-
-    detector: str
-    version: str
-    night_key: str
-    classes: tuple[str, ...]
-    image_size: int
-    weights_sha256: str
-    onnx_sha256: str
-    dataset_version: str
 
 
 class BundleRecord(Record):

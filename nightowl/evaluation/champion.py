@@ -1,0 +1,38 @@
+"""The champion as pinned for a night: the facts that the candidate is judged against, without the registry that holds them."""
+
+from pathlib import Path
+
+from nightowl.errors import DataError
+from nightowl.evaluation.metrics import Record
+
+
+class ChampionRecord(Record):
+    """The champion as pinned for a night: the version that the candidate has to beat."""
+
+    detector: str
+    version: str
+    night_key: str
+    classes: tuple[str, ...]
+    image_size: int
+    weights_sha256: str
+    onnx_sha256: str
+    dataset_version: str
+
+
+def read_champion(path: Path) -> ChampionRecord | None:
+    """The pinned champion, or None where the file says that there is none (`null`).
+
+    Raises:
+        DataError: when nothing is pinned, or what is there is not such a record.
+    """
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise DataError(f"{path}: no pinned champion; pin the inputs first: nightowl inputs pin DETECTOR") from None
+    if content.strip() == b"null":
+        return None
+    try:
+        return ChampionRecord.model_validate_json(content)
+    except ValueError as error:
+        reason = " ".join(str(error).split())
+        raise DataError(f"{path}: not the record of a champion ({reason}); pin the inputs again") from error

@@ -1,0 +1,178 @@
+"""The gate: decides whether a candidate may replace the champion, and says why. It returns a verdict and never fails on one.
+
+Both models are measured tonight, on the same images, by the same code; anything else is an error, never a comparison. Pure:
+no disk, no clock, no model. Figures are average precisions from 0 to 1; a point is 0.01.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from nightowl.errors import StageFailed
+from nightowl.evaluation.champion import ChampionRecord
+from nightowl.evaluation.metrics import ClassMetrics, Metrics
+from nightowl.evaluation.verdict import Basis, Check, Outcome, Verdict
+from nightowl.evaluation.wording import drop_in_words, floor_in_words, sentence_of
+from nightowl.params import GateParams
+
+_ROUNDING = 1e-9  # 0.51 - 0.50 is a little more than 0.01, and must not break a limit of 0.01
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One class that both models know and that occurs in test, with its figures from each."""
+
+    name: str
+    candidate: ClassMetrics
+    champion: ClassMetrics
+
+
+def judge(gate: GateParams, candidate: Metrics, champion: Metrics | None, standing: ChampionRecord | None) -> Verdict:
+    """The verdict on `candidate`. `standing` is the pinned champion, `champion` what was measured of it tonight.
+
+    In this order: the champion itself is not judged again; too little data decides nothing; absolute floors; against the
+    champion, over the classes that both know by name, no drop beyond what params allow. The first model of a detector, and
+    one with no class in common with its champion, are judged by the floors alone.
+
+    Raises:
+        StageFailed: when the two were not measured on the same images and truth.
+    """
+    _refuse_unequal_ground(candidate, champion, standing)
+    basis, pairs = _basis(candidate, standing), _pairs(candidate, champion)
+    version = standing.version if standing else None
+    checks = [_enough_images(gate, candidate), *_floors(gate, candidate)]
+    if standing is not None and basis == "against_champion":
+        checks += compare(gate, pairs, standing.version, candidate.num_images)
+    outcome = _outcome(candidate, standing, checks)
+    return Verdict(
+        outcome=outcome,
+        basis=basis,
+        sentence=sentence_of(outcome, basis, version, checks, _not_compared(candidate, standing)),
+        checks=tuple(checks),
+        candidate_sha256=candidate.weights_sha256,
+        champion_version=version,
+        not_judged=tuple(c.name for c in candidate.classes if c.ap50 is None),
+    )
+
+
+def compare(gate: GateParams, pairs: Sequence[Pair], version: str, num_images: int) -> list[Check]:
+    """The checks against the champion. `figure` is the drop (champion less candidate), `limit` the largest allowed."""
+    if not pairs:
+        detail = f"no class in common with version {version} occurs in the {num_images} test images"
+        return [Check(rule="mAP50-95 drop", passed=False, figure=None, limit=gate.max_drop_map50_95, detail=detail)]
+    against, images = f"version {version}", num_images
+    ours, theirs = _mean(p.candidate.ap50_95 for p in pairs), _mean(p.champion.ap50_95 for p in pairs)
+    checks = [_drop("mAP50-95", None, ours, theirs, gate.max_drop_map50_95, against, images)]
+    for p in pairs:
+        ours, theirs = _known(p.candidate.ap50), _known(p.champion.ap50)
+        checks.append(_drop("AP50", p.name, ours, theirs, gate.max_drop_class_ap50, against, images))
+    return checks
+
+
+def _refuse_unequal_ground(candidate: Metrics, champion: Metrics | None, standing: ChampionRecord | None) -> None:
+    if candidate.split != "test":
+        raise StageFailed(f"gate: the candidate was measured on {candidate.split}; the gate judges on test only")
+    if champion is None:
+        if standing is not None and _common_names(candidate, standing):
+            raise StageFailed(f"gate: version {standing.version} is champion but was not measured tonight; run evaluate again")
+        return
+    if standing is None:
+        raise StageFailed(f"gate: {champion.model} was measured as champion but none is pinned; run evaluate again")
+    if champion.weights_sha256 != standing.weights_sha256:
+        raise StageFailed(
+            f"gate: measured were weights {champion.weights_sha256[:12]}, but the champion, version {standing.version}, has "
+            f"{standing.weights_sha256[:12]}; run evaluate again"
+        )
+    for field in ("dataset_version", "split", "num_images"):
+        ours, theirs = getattr(candidate, field), getattr(champion, field)
+        if ours != theirs:
+            raise StageFailed(
+                f"gate: candidate and champion differ in {field} ({ours} and {theirs}); measure both on the same images"
+            )
+    for pair in _shared(candidate, champion):
+        if _truth(pair.candidate) != _truth(pair.champion):
+            raise StageFailed(
+                f"gate: class {pair.name} has {pair.candidate.num_truth} true objects for the candidate and "
+                f"{pair.champion.num_truth} for the champion; measure both on the same truth"
+            )
+
+
+def _enough_images(gate: GateParams, candidate: Metrics) -> Check:
+    count, needed = candidate.num_images, gate.min_test_images
+    detail = (
+        f"{count} test images" if count >= needed else f"{count} test images cannot carry a decision; {needed} would suffice"
+    )
+    return Check(rule="test images", passed=count >= needed, figure=float(count), limit=float(needed), detail=detail)
+
+
+def _floors(gate: GateParams, candidate: Metrics) -> list[Check]:
+    """Absolute floors. A class that does not occur in test gets no check: the verdict lists it as not judged."""
+    images = candidate.num_images
+    checks = [
+        _floor("mAP50", None, candidate.map50, gate.min_map50, images),
+        _floor("mAP50-95", None, candidate.map50_95, gate.min_map50_95, images),
+    ]
+    occurring = (c for c in candidate.classes if c.ap50 is not None)
+    return checks + [_floor("AP50", c.name, c.ap50, gate.min_class_ap50, images) for c in occurring]
+
+
+def _floor(measure: str, name: str | None, figure: float | None, limit: float, images: int) -> Check:
+    passed = figure is not None and figure >= limit - _ROUNDING
+    detail = floor_in_words(measure, name, figure, limit, passed, images)
+    return Check(rule=_rule(measure, "floor", name), passed=passed, figure=figure, limit=limit, detail=detail)
+
+
+def _drop(measure: str, name: str | None, ours: float, theirs: float, limit: float, against: str, images: int) -> Check:
+    detail = drop_in_words(measure, name, ours, theirs, limit, against, images)
+    passed = theirs - ours <= limit + _ROUNDING
+    return Check(rule=_rule(measure, "drop", name), passed=passed, figure=theirs - ours, limit=limit, detail=detail)
+
+
+def _rule(measure: str, kind: str, name: str | None) -> str:
+    return f"{measure} {kind}" + (f": {name}" if name else "")
+
+
+def _outcome(candidate: Metrics, standing: ChampionRecord | None, checks: Sequence[Check]) -> Outcome:
+    if standing is not None and candidate.weights_sha256 == standing.weights_sha256:
+        return "same_model"
+    if not checks[0].passed or any(check.figure is None for check in checks):
+        return "undecided"
+    return "promote" if all(check.passed for check in checks) else "refuse"
+
+
+def _basis(candidate: Metrics, standing: ChampionRecord | None) -> Basis:
+    if standing is None:
+        return "first_model"
+    return "against_champion" if _common_names(candidate, standing) else "no_common_class"
+
+
+def _common_names(candidate: Metrics, standing: ChampionRecord) -> list[str]:
+    return [c.name for c in candidate.classes if c.name in standing.classes]
+
+
+def _not_compared(candidate: Metrics, standing: ChampionRecord | None) -> list[str]:
+    """Classes that only one of the two models knows."""
+    return sorted({c.name for c in candidate.classes} ^ set(standing.classes)) if standing else []
+
+
+def _shared(candidate: Metrics, champion: Metrics) -> list[Pair]:
+    theirs = {c.name: c for c in champion.classes}
+    return [Pair(c.name, c, theirs[c.name]) for c in candidate.classes if c.name in theirs]
+
+
+def _pairs(candidate: Metrics, champion: Metrics | None) -> list[Pair]:
+    shared = _shared(candidate, champion) if champion else []
+    return [pair for pair in shared if pair.candidate.ap50 is not None]
+
+
+def _truth(metrics: ClassMetrics) -> tuple[int, bool, bool]:
+    return metrics.num_truth, metrics.ap50 is None, metrics.ap50_95 is None
+
+
+def _mean(figures: Iterable[float | None]) -> float:
+    known = [_known(figure) for figure in figures]
+    return sum(known) / len(known)
+
+
+def _known(figure: float | None) -> float:
+    assert figure is not None, "a class that occurs in test has figures"
+    return figure

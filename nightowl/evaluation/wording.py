@@ -1,0 +1,70 @@
+"""The gate's findings in words that a line manager understands, with their numbers."""
+
+from collections.abc import Sequence
+
+from nightowl.evaluation.verdict import Basis, Check, Outcome
+
+
+def sentence_of(outcome: Outcome, basis: Basis, version: str | None, checks: Sequence[Check], not_compared: list[str]) -> str:
+    """The verdict in a sentence or two. The first failed check is told in full, further ones are counted."""
+    if outcome == "same_model":
+        return f"The same model: the candidate's weights are those of version {version}; the champion stands."
+    failed = [check for check in checks if not check.passed]
+    if outcome == "undecided":
+        reason = next(check for check in checks if not check.passed and (check.figure is None or check is checks[0]))
+        return f"Undecided: {reason.detail}."
+    opening, told = ("Promoted", _told(checks, basis)) if outcome == "promote" else ("Refused", failed[0].detail)
+    more = f" {_count(len(failed) - 1, 'more rule')} failed." if len(failed) > 1 else ""
+    aside = (
+        f" Not compared, known to one of the two only: {', '.join(not_compared)}."
+        if basis == "against_champion" and not_compared
+        else ""
+    )
+    return f"{opening}: {_ground(basis, version)}{told}.{more}{aside}"
+
+
+def floor_in_words(measure: str, name: str | None, figure: float | None, limit: float, passed: bool, images: int) -> str:
+    what = measure + (f" of {name}" if name else "")
+    if figure is None:
+        return f"{what} could not be measured: the {images} test images hold no labelled object"
+    digits = 3 if passed or f"{figure:.3f}" != f"{limit:.3f}" else 5
+    required = f"at least {limit:.{digits}f} required" if passed else f"below the {limit:.{digits}f} required"
+    return f"{what} is {figure:.{digits}f} on {images} test images, {required}"
+
+
+def drop_in_words(measure: str, name: str | None, ours: float, theirs: float, limit: float, against: str, images: int) -> str:
+    """What the candidate lost or gained `against` the champion, in points, and what was allowed."""
+    difference = ours - theirs
+    change = f"{_points(difference)} {'more' if difference > 0 else 'less'}" if difference else "as much"
+    than = "than" if difference else "as"
+    what = f" of {name}" if name else ""
+    digits = 3 if f"{ours:.3f}" != f"{theirs:.3f}" else 5
+    figures = f"{measure} {ours:.{digits}f} against {theirs:.{digits}f}; at most {_points(limit)} less allowed"
+    return f"finds {change}{what} {than} {against} on the same {images} images ({figures})"
+
+
+def _told(checks: Sequence[Check], basis: Basis) -> str:
+    """What speaks for a promotion: the comparison where there is one, else the figures themselves."""
+    if basis == "against_champion":
+        return next(check for check in checks if check.rule == "mAP50-95 drop").detail
+    floors = {check.rule: check for check in checks}
+    return f"{floors['mAP50 floor'].detail}; mAP50-95 is {floors['mAP50-95 floor'].figure:.3f}"
+
+
+def _ground(basis: Basis, version: str | None) -> str:
+    if basis == "first_model":
+        return "the first model of this detector, judged by absolute floors alone; "
+    if basis == "no_common_class":
+        return f"no class in common with version {version}, so judged by absolute floors alone; "
+    return ""
+
+
+def _points(figure: float) -> str:
+    """A difference in points of 0.01, with as many digits as show that it is not zero."""
+    value = abs(figure) * 100
+    text = f"{value:.2g}" if 0 < value < 0.05 else f"{value:.1f}".removesuffix(".0")
+    return f"{text} {'point' if text == '1' else 'points'}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" + ("" if number == 1 else "s")
