@@ -7,7 +7,7 @@ a log stays readable. What ends sooner shows nothing. All of it goes to standard
 import time
 from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import ExitStack
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -17,6 +17,17 @@ LINE_EVERY_SECONDS = 10.0
 
 T = TypeVar("T")
 Clock = Callable[[], float]
+
+
+class Track(Protocol):
+    """What `track` and `untracked` are: pass items through, saying how far it is."""
+
+    def __call__(self, items: Iterable[T], description: str, total: int | None = None) -> Iterator[T]: ...
+
+
+def untracked(items: Iterable[T], description: str, total: int | None = None) -> Iterator[T]:
+    """Yield each of `items` and say nothing."""
+    yield from items
 
 
 def track(

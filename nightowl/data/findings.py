@@ -10,6 +10,7 @@ from nightowl.files import write_atomic
 Kind = Literal[
     "unreadable_image",
     "image_without_label",
+    "image_without_split",
     "label_without_image",
     "unparsable_label",
     "zero_area_box",

@@ -1,0 +1,106 @@
+"""`nightowl data`: look at a data set without training on it."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+
+    from nightowl.data.dataset import SourceDataset
+    from nightowl.data.findings import Finding
+
+app = typer.Typer(no_args_is_help=True, help="Look at a data set.")
+
+_EXAMPLES = 3
+
+
+@app.callback()
+def data() -> None:
+    """Look at a data set."""
+
+
+@app.command()
+def inspect(
+    path: Annotated[Path, typer.Argument(help="the folder of a data set: YOLO, COCO JSON or Pascal VOC")],
+    layout: Annotated[str, typer.Option(help="auto, yolo, coco or voc, where detection cannot tell")] = "auto",
+) -> None:
+    """Say what a folder holds: its layout, classes, splits, image sizes, and everything that is wrong with it."""
+    from rich.console import Console
+
+    from nightowl.data.check import check_boxes
+    from nightowl.data.dataset import read_source
+    from nightowl.params import parse_params
+    from nightowl.progress import track
+
+    params = parse_params({"data": {"layout": layout}}, "--layout").data
+    dataset = read_source(path, params, track)
+    checks = [finding for image in dataset.images for finding in check_boxes(image.path, image.size, image.boxes)[1]]
+    show(dataset, [*dataset.findings, *checks], Console(highlight=False))
+
+
+def show(dataset: "SourceDataset", findings: "Sequence[Finding]", console: "Console") -> None:
+    """Print a data set and its findings."""
+    console.print(f"{dataset.description}.", markup=False, soft_wrap=True)
+    console.print(f"Splits: {dataset.split_rule}.", markup=False, soft_wrap=True)
+    _show_classes(dataset, console)
+    console.print(_sizes(dataset), markup=False, soft_wrap=True)
+    _show_findings(findings, console)
+
+
+def _show_classes(dataset: "SourceDataset", console: "Console") -> None:
+    from collections import Counter
+
+    from rich.markup import escape
+    from rich.table import Table
+
+    from nightowl.data.manifest import SPLITS
+
+    boxes = Counter((i.split, b.class_id) for i in dataset.images for b in i.boxes if not b.ignore)
+    table = Table("class", *SPLITS, "all")
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for index, name in enumerate(dataset.classes):
+        counts = [boxes[split, index] for split in SPLITS]
+        table.add_row(escape(name), *map(str, counts), str(sum(counts)))
+    num_images = dataset.num_images()
+    table.add_section()
+    table.add_row("images", *(str(num_images[split]) for split in SPLITS), str(len(dataset.images)))
+    empty = Counter(image.split for image in dataset.images if not image.boxes)
+    table.add_row("of these background", *(str(empty[split]) for split in SPLITS), str(empty.total()))
+    crowds = Counter(image.split for image in dataset.images for box in image.boxes if box.ignore)
+    if crowds:
+        table.add_row("crowds, ignored", *(str(crowds[split]) for split in SPLITS), str(crowds.total()))
+    console.print(table)
+
+
+def _sizes(dataset: "SourceDataset") -> str:
+    from collections import Counter
+
+    sizes = Counter(image.size for image in dataset.images)
+    if len(sizes) <= _EXAMPLES:
+        return "Sizes: " + ", ".join(f"{w}x{h} ({number} images)" for (w, h), number in sizes.most_common()) + "."
+    smallest, largest = min(sizes, key=lambda s: s.width * s.height), max(sizes, key=lambda s: s.width * s.height)
+    (w, h), number = sizes.most_common(1)[0]
+    return (
+        f"Sizes: {len(sizes)} different, {smallest.width}x{smallest.height} to {largest.width}x{largest.height}, "
+        f"most often {w}x{h} ({number} images)."
+    )
+
+
+def _show_findings(findings: "Sequence[Finding]", console: "Console") -> None:
+    from collections import Counter
+
+    if not findings:
+        console.print("Findings: none.")
+        return
+    console.print(f"Findings: {len(findings)}")
+    for kind, number in sorted(Counter(finding.kind for finding in findings).items()):
+        console.print(f"  {kind}: {number}")
+        for finding in [finding for finding in findings if finding.kind == kind][:_EXAMPLES]:
+            console.print(f"    {finding.path}: {finding.detail} ({finding.action})", markup=False, soft_wrap=True)
+        if number > _EXAMPLES:
+            console.print(f"    and {number - _EXAMPLES} more")

@@ -1,0 +1,93 @@
+"""A source data set as one record, whatever its layout: classes, images with size, split and boxes in pixels, and findings."""
+
+from collections import Counter
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from nightowl.data.findings import Finding
+from nightowl.data.formats.detect import list_source
+from nightowl.data.formats.listing import Layout, Listing
+from nightowl.data.images import Size, read_size
+from nightowl.data.manifest import SPLITS, Box, Split
+from nightowl.data.overlap import one_split_each
+from nightowl.data.split import take_splits
+from nightowl.errors import DataError
+from nightowl.params import DataParams, SplitParams
+from nightowl.progress import Track, untracked
+
+NUM_THREADS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class SourceImage:
+    """One image: path inside the source, size as seen, split, and boxes xyxy in its pixels, not yet checked."""
+
+    path: str
+    size: Size
+    split: Split
+    boxes: tuple[Box, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceDataset:
+    """A data set as found. `description` says the layout, `split_rule` where the splits came from."""
+
+    layout: Layout
+    classes: tuple[str, ...]
+    images: tuple[SourceImage, ...]
+    findings: tuple[Finding, ...]
+    description: str
+    split_rule: str
+
+    def num_images(self) -> dict[Split, int]:
+        counts = Counter(image.split for image in self.images)
+        return {split: counts[split] for split in SPLITS}
+
+
+def read_source(root: Path, params: DataParams, progress: Track = untracked) -> SourceDataset:
+    """The data set in `root`; image files are opened for their size only. Raises DataError."""
+    listing = list_source(root, params)
+    paths = sorted({image.path for image in listing.images})
+    with ThreadPoolExecutor(NUM_THREADS) as pool:
+        read = pool.map(lambda path: size_or_fault(root, path), paths)
+        measured = dict(zip(paths, progress(read, "reading sizes", len(paths)), strict=True))
+    return assemble(listing, measured, params.split)
+
+
+def size_or_fault(root: Path, path: str) -> Size | str:
+    """The size of an image of the source, or what is wrong with it."""
+    try:
+        return read_size(root / path, path)
+    except DataError as error:
+        return str(error)
+
+
+def assemble(listing: Listing, measured: Mapping[str, Size | str], params: SplitParams) -> SourceDataset:
+    """A listing and its measured sizes as one record; an image that could not be measured is quarantined.
+
+    Raises:
+        DataError: when no image can be read, or by `take_splits`.
+    """
+    faults = {path: size for path, size in measured.items() if isinstance(size, str)}
+    unreadable = [
+        Finding(kind="unreadable_image", path=path, detail=fault, action="image quarantined") for path, fault in faults.items()
+    ]
+    usable, overlaps = one_split_each([image for image in listing.images if image.path not in faults])
+    if not usable:
+        raise DataError(f"none of {len(faults)} images can be read; first: {unreadable[0].detail}")
+    splits, rule = take_splits({image.path: image.split for image in usable}, params)
+    images = []
+    for image in sorted(usable, key=lambda image: image.path):
+        size = measured[image.path]
+        assert isinstance(size, Size)
+        boxes = tuple(_in_pixels(box, size) for box in image.boxes) if listing.unit == "fractions" else image.boxes
+        images.append(SourceImage(image.path, size, splits[image.path], boxes))
+    findings = sorted((*listing.findings, *unreadable, *overlaps), key=lambda f: (f.kind, f.path, f.detail))
+    return SourceDataset(listing.layout, listing.classes, tuple(images), tuple(findings), listing.description, rule)
+
+
+def _in_pixels(box: Box, size: Size) -> Box:
+    width, height = size
+    return box._replace(x1=box.x1 * width, y1=box.y1 * height, x2=box.x2 * width, y2=box.y2 * height)

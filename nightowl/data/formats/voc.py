@@ -1,0 +1,170 @@
+"""Pascal VOC: an XML file for each image, matched by name, and lists of names for the splits.
+
+Corners are kept as they are written, `xmin..xmax`: the standard counts pixels from 1 and includes the last, but the tools that
+write VOC today do not agree on that, and the difference is one pixel. `difficult` becomes ignore, as the VOC evaluation has
+it. An image without an XML file was not annotated and is left out; one with an XML file without objects is background.
+"""
+
+import math
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path, PurePosixPath
+
+from nightowl.data.findings import Finding
+from nightowl.data.formats.classes import class_order
+from nightowl.data.formats.listing import (
+    Labelled,
+    Listing,
+    content_of,
+    images_below,
+    relative,
+    require_folder,
+    walk_files,
+)
+from nightowl.data.manifest import Box
+from nightowl.errors import DataError
+from nightowl.params import DataParams
+
+_CORNERS = ("xmin", "ymin", "xmax", "ymax")
+_IMAGE_FOLDERS = ("JPEGImages", "images", "Images", "imgs")
+_PEEK_BYTES = 4096
+
+NamedBox = tuple[str, Box]
+
+
+def voc_evidence(root: Path, params: DataParams) -> list[str]:
+    """What in `root` speaks for this layout; empty when nothing does."""
+    return [f"{relative(root, folder)}/*.xml".removeprefix("./") for folder in _annotation_folders(root, params)]
+
+
+def annotation_and_image_folders(root: Path, params: DataParams) -> tuple[Path, Path]:
+    """Where the XML files and where the images are. Raises DataError when that cannot be told."""
+    folders = _annotation_folders(root, params)
+    if not folders:
+        raise DataError(f"{root}: no folder of VOC XML files; it holds {content_of(root)}; name it in params data.annotations")
+    if params.images is not None:
+        images = require_folder(root, params.images, "params data.images")
+        return (folders[0] if len(folders) == 1 else root), images
+    if all(any(images_below(root, folder)) for folder in folders):
+        return (folders[0], folders[0]) if len(folders) == 1 else (root, root)  # beside their images, as Roboflow has them
+    if len(folders) > 1:
+        named = ", ".join(relative(root, folder) + "/" for folder in folders)
+        raise DataError(f"{root}: XML files in {named}; name one in params data.annotations")
+    found = [root / name for name in _IMAGE_FOLDERS if (root / name).is_dir()]
+    if len(found) != 1:
+        raise DataError(
+            f"{root}: expected one images folder ({', '.join(_IMAGE_FOLDERS)}) beside {relative(root, folders[0])}/, found "
+            f"{len(found)}; it holds {content_of(root)}; name it in params data.images"
+        )
+    return folders[0], found[0]
+
+
+def list_voc(root: Path, params: DataParams) -> Listing:
+    """The data set in `root`, without splits. Raises DataError when parts are missing or a name is not in data.classes."""
+    annotations, images = annotation_and_image_folders(root, params)
+    by_stem = _by_stem(root, images)
+    read: dict[str, list[NamedBox]] = {}
+    findings: list[Finding] = []
+    for file in walk_files(annotations):
+        if file.suffix.lower() != ".xml":
+            continue
+        image = by_stem.pop(_stem(file.relative_to(annotations)), None)
+        if image is None:
+            findings.append(_finding("label_without_image", relative(root, file), "no image of this name", "left out"))
+            continue
+        boxes, faults = _read_xml(file, image)
+        findings += faults
+        if boxes is not None:
+            read[image] = boxes
+    findings += [
+        _finding("image_without_label", image, "no XML file: not annotated", "left out") for image in sorted(by_stem.values())
+    ]
+    classes = _classes(root, annotations, read, params)
+    listed = tuple(
+        Labelled(image, None, tuple(box._replace(class_id=classes.index(name)) for name, box in boxes))
+        for image, boxes in sorted(read.items())
+    )
+    description = (
+        f"VOC layout: XML in {relative(root, annotations)}/, images in {relative(root, images)}/: {len(listed)} images"
+    )
+    return Listing("voc", classes, listed, "pixels", tuple(findings), description)
+
+
+def _annotation_folders(root: Path, params: DataParams) -> list[Path]:
+    if params.annotations is not None:
+        if params.annotations.endswith((".json", ".yaml", ".yml")):
+            return []
+        folder = require_folder(root, params.annotations, "params data.annotations")
+        return [folder] if _holds_voc(folder) else []
+    folders = [root, *sorted(path for path in root.iterdir() if path.is_dir() and not path.name.startswith("."))]
+    return [folder for folder in folders if _holds_voc(folder)]
+
+
+def _holds_voc(folder: Path) -> bool:
+    first = next((path for path in sorted(folder.glob("*.xml"))), None)
+    if first is None:
+        return False
+    with first.open("rb") as file:
+        return b"<annotation" in file.read(_PEEK_BYTES)
+
+
+def _by_stem(root: Path, images: Path) -> dict[str, str]:
+    """Name without suffix, inside the images folder, to the path inside the source. Raises DataError on two of one name."""
+    found: dict[str, str] = {}
+    for path in images_below(root, images):
+        stem = _stem((root / path).relative_to(images))
+        if stem in found:
+            raise DataError(f"{root}: {found[stem]} and {path} would share one XML file; rename or remove one")
+        found[stem] = path
+    return found
+
+
+def _stem(path: Path) -> str:
+    return PurePosixPath(path.as_posix()).with_suffix("").as_posix()
+
+
+def _read_xml(file: Path, image: str) -> tuple[list[NamedBox] | None, list[Finding]]:
+    """The named boxes of one file (class index not set yet), or None when the file cannot be read, and the findings."""
+    content = file.read_bytes()
+    if b"<!DOCTYPE" in content or b"<!ENTITY" in content:
+        return None, [_finding("unparsable_label", image, f"{file.name}: declares entities", "image quarantined")]
+    try:
+        objects = ElementTree.fromstring(content).findall("object")
+    except (ElementTree.ParseError, ValueError, LookupError) as error:
+        return None, [_finding("unparsable_label", image, f"{file.name}: not XML: {error}", "image quarantined")]
+    boxes, findings = [], []
+    for number, element in enumerate(objects, start=1):
+        box = _read_object(element)
+        if isinstance(box, str):
+            findings.append(_finding("unparsable_label", image, f"{file.name} object {number}: {box}", "left out"))
+        else:
+            boxes.append(box)
+    return boxes, findings
+
+
+def _read_object(element: ElementTree.Element) -> NamedBox | str:
+    name = (element.findtext("name") or "").strip()
+    if not name:
+        return "no name"
+    written = [element.findtext(f"bndbox/{corner}") for corner in _CORNERS]
+    try:
+        x1, y1, x2, y2 = (float(text or "") for text in written)
+    except ValueError:
+        return f"bndbox {written}: expected four numbers"
+    if not all(map(math.isfinite, (x1, y1, x2, y2))):
+        return f"bndbox {written}: expected finite numbers"
+    return name, Box(-1, x1, y1, x2, y2, ignore=(element.findtext("difficult") or "0").strip() == "1")
+
+
+def _classes(root: Path, annotations: Path, read: dict[str, list[NamedBox]], params: DataParams) -> tuple[str, ...]:
+    """`data.classes`, or every name found, sorted."""
+    used: dict[str, str] = {}
+    for image, boxes in sorted(read.items()):
+        for name, _ in boxes:
+            used.setdefault(name, image)
+    unknown = [name for name in sorted(used) if params.classes is not None and name not in params.classes]
+    where = f"{annotations}" + (f" (first for image {used[unknown[0]]})" if unknown else "")
+    return class_order(sorted(used), set(used), params.classes, where)
+
+
+def _finding(kind: str, path: str, detail: str, action: str) -> Finding:
+    return Finding.model_validate({"kind": kind, "path": path, "detail": detail, "action": action})

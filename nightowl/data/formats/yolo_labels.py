@@ -1,0 +1,108 @@
+"""YOLO label files: one object a line, `class cx cy w h` or `class x1 y1 x2 y2 x3 y3 …`, in fractions of the image's sides.
+
+A byte order mark, CRLF, tabs, commas between the numbers and `0.0` for a class are tolerated. A line that cannot be read is a
+finding and is left out; a file that cannot be read quarantines its image; a class id outside the names stops everything.
+"""
+
+import math
+import re
+from pathlib import Path, PurePosixPath
+
+from nightowl.data.findings import Finding
+from nightowl.data.formats.listing import is_image, relative
+from nightowl.data.manifest import Box
+from nightowl.errors import DataError
+
+# Text files that annotation tools leave among label files.
+_NOT_LABELS = re.compile(r"(classes|notes|obj|README.*|train|val|valid|test)\.(txt|names)", re.IGNORECASE)
+
+
+def label_path(image: str) -> str:
+    """Where the labels of `image` lie: its last `/images/` replaced by `/labels/`, or beside it where there is none."""
+    head, found, tail = f"/{image}".rpartition("/images/")
+    moved = f"{head}/labels/{tail}" if found else f"/{image}"
+    return PurePosixPath(moved).with_suffix(".txt").as_posix().removeprefix("/")
+
+
+def parse_labels(root: Path, image: str, names: tuple[str, ...], where: str) -> tuple[tuple[Box, ...] | None, list[Finding]]:
+    """The boxes of `image` in fractions (xyxy), None when its label file is unreadable, and what is wrong with it.
+
+    Raises:
+        DataError: when a class id is not among `names`.
+    """
+    if not (root / image).is_file():
+        return None, [_finding("label_without_image", image, "listed, but there is no such file", "left out")]
+    path = label_path(image)
+    try:
+        text = (root / path).read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        return (), [_finding("image_without_label", image, f"no {path}: taken as background", "kept")]
+    except (UnicodeDecodeError, OSError) as error:
+        return None, [_finding("unparsable_label", image, f"{path}: not readable as text: {error}", "image quarantined")]
+    boxes, findings = [], []
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip():
+            continue
+        box = parse_line(line)
+        if isinstance(box, str):
+            findings.append(
+                _finding("unparsable_label", image, f"{path} line {number}: {box}: {line.strip()[:60]!r}", "left out")
+            )
+        elif not 0 <= box.class_id < len(names):
+            raise DataError(
+                f"{root / path} line {number}: class id {box.class_id}, but {where} has {len(names)} names "
+                f"(ids 0 to {len(names) - 1}); add the name or correct the label"
+            )
+        else:
+            boxes.append(box)
+    return tuple(boxes), findings
+
+
+def parse_line(line: str) -> Box | str:
+    """One line as a box in fractions, or what is wrong with it."""
+    fields = re.split(r"\s*,\s*", line.strip().rstrip(",")) if "," in line else line.split()
+    try:
+        class_number, *values = map(float, fields)
+    except ValueError:
+        return "expected numbers"
+    if not all(map(math.isfinite, (class_number, *values))):
+        return "expected finite numbers"
+    if not class_number.is_integer():
+        return f"expected a whole class id, found {class_number}"
+    if len(values) == 4:
+        cx, cy, w, h = values
+        return Box(int(class_number), cx - w / 2, cy - h / 2, cx + w / 2, cy + h / 2)
+    if len(values) >= 6 and len(values) % 2 == 0:
+        xs, ys = values[0::2], values[1::2]
+        return Box(int(class_number), min(xs), min(ys), max(xs), max(ys))
+    return f"expected a class and 4 numbers, or a class and at least 3 points, found {len(fields)} numbers"
+
+
+def stray_labels(root: Path, images: set[str]) -> list[Finding]:
+    """Label files, in the folders where labels of `images` are, that belong to none of them."""
+    known = {label_path(image) for image in images}
+    findings = []
+    for folder in sorted({PurePosixPath(path).parent.as_posix() for path in known}):
+        beside = _images_beside(root, images, folder)
+        for file in sorted((root / folder).glob("*.txt")):
+            path = relative(root, file)
+            if path in known or _NOT_LABELS.fullmatch(file.name):
+                continue
+            image = beside.get(path)
+            findings.append(
+                _finding("image_without_split", image, "has labels, but no split lists it", "left out")
+                if image
+                else _finding("label_without_image", path, "no image of this name", "left out")
+            )
+    return findings
+
+
+def _images_beside(root: Path, images: set[str], folder: str) -> dict[str, str]:
+    """Label path to image path, for every image file in the folders whose labels are in `folder`."""
+    homes = {PurePosixPath(image).parent for image in images if PurePosixPath(label_path(image)).parent.as_posix() == folder}
+    files = (file for home in homes if (root / home).is_dir() for file in (root / home).iterdir() if is_image(file))
+    return {label_path(path): path for path in (relative(root, file) for file in files)}
+
+
+def _finding(kind: str, path: str, detail: str, action: str) -> Finding:
+    return Finding.model_validate({"kind": kind, "path": path, "detail": detail, "action": action})

@@ -1,0 +1,153 @@
+"""Pixels and sizes of one image, by one rule wherever an image is read.
+
+An image is what a viewer shows: its EXIF orientation is applied, to its size and to its pixels. Whatever it is stored as, it
+becomes 8-bit BGR: grey is repeated, alpha is dropped (not blended), CMYK and palettes are converted, and of 16 bits the upper
+8 are kept. 32-bit integer and float images have no such rule and are refused.
+"""
+
+import hashlib
+import io
+from pathlib import Path
+from typing import IO, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import PIL.Image
+from PIL.Image import Transpose
+
+from nightowl.data.manifest import Image
+from nightowl.errors import DataError
+
+IMAGE_SUFFIXES = frozenset({".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"})
+MAX_PIXELS = 400_000_000
+
+# Pillow's own guard only warns below twice its limit, which line-scan images pass; `_open` holds MAX_PIXELS strictly instead.
+PIL.Image.MAX_IMAGE_PIXELS = None
+
+_ORIENTATION = 0x0112
+_UPRIGHT = {
+    2: Transpose.FLIP_LEFT_RIGHT,
+    3: Transpose.ROTATE_180,
+    4: Transpose.FLIP_TOP_BOTTOM,
+    5: Transpose.TRANSPOSE,
+    6: Transpose.ROTATE_270,
+    7: Transpose.TRANSVERSE,
+    8: Transpose.ROTATE_90,
+}
+_ON_ITS_SIDE = frozenset({5, 6, 7, 8})
+# What Pillow raises on broken files, besides OSError: each was seen on truncated or altered headers.
+_BROKEN = (OSError, SyntaxError, ValueError, TypeError, KeyError, IndexError, EOFError, OverflowError, MemoryError)
+
+
+class Size(NamedTuple):
+    """Pixels of an image as seen."""
+
+    width: int
+    height: int
+
+
+def read_size(path: Path, name: str | None = None) -> Size:
+    """The size as seen, from the header alone. Raises DataError, naming `name` or the path, when it is no readable image."""
+    name = name or str(path)
+    try:
+        with path.open("rb") as file:
+            return _size(_open(file, name))
+    except OSError as error:
+        raise DataError(_unreadable(name, error)) from error
+
+
+def size_of_bytes(content: bytes, name: str) -> Size:
+    """The size as seen of an encoded image. Raises DataError, naming `name`."""
+    return _size(_open(io.BytesIO(content), name))
+
+
+def load_bgr(path: Path) -> npt.NDArray[np.uint8]:
+    """Pixels as seen, uint8 (H, W, 3), in the order blue, green, red. Raises DataError when it cannot be decoded whole."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise DataError(_unreadable(str(path), error)) from error
+    return decode_bgr(content, str(path))
+
+
+def decode_bgr(content: bytes, name: str) -> npt.NDArray[np.uint8]:
+    """Like `load_bgr`, from encoded bytes; errors name `name`."""
+    picture = _open(io.BytesIO(content), name)
+    try:
+        turn = _UPRIGHT.get(_orientation(picture))
+        picture.load()
+        rgb = _to_rgb(picture, name)
+    except _BROKEN as error:
+        raise DataError(_unreadable(name, error)) from error
+    upright = rgb if turn is None else rgb.transpose(turn)
+    return np.ascontiguousarray(np.asarray(upright, dtype=np.uint8)[:, :, ::-1])
+
+
+def verified_path(source: Path, image: Image) -> Path:
+    """Where `image` lies under `source`, after its content was compared with the manifest.
+
+    Raises:
+        DataError: when it is gone, or its SHA-256 is not the pinned one.
+    """
+    verified_bytes(source, image)
+    return source / image.path
+
+
+def verified_bytes(source: Path, image: Image) -> bytes:
+    """The encoded content of `image`, after it was compared with the manifest. Raises DataError as `verified_path` does."""
+    path = source / image.path
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise DataError(
+            f"{path}: pinned in the manifest, but cannot be read ({error.strerror}); restore it or pin the inputs again"
+        ) from error
+    found = hashlib.sha256(content).hexdigest()
+    if found != image.sha256:
+        raise DataError(
+            f"{path}: image changed since it was pinned: expected sha256 {image.sha256[:12]}…, found {found[:12]}…; "
+            "pin the inputs again"
+        )
+    return content
+
+
+def _open(file: IO[bytes], name: str) -> PIL.Image.Image:
+    try:
+        picture = PIL.Image.open(file)
+    except _BROKEN as error:
+        raise DataError(_unreadable(name, error)) from error
+    width, height = picture.size
+    if width * height > MAX_PIXELS:
+        raise DataError(f"{name}: {width}x{height} pixels; at most {MAX_PIXELS:,} are read: cut it into tiles")
+    return picture
+
+
+def _size(picture: PIL.Image.Image) -> Size:
+    width, height = picture.size
+    return Size(height, width) if _orientation(picture) in _ON_ITS_SIDE else Size(width, height)
+
+
+def _orientation(picture: PIL.Image.Image) -> int:
+    """The EXIF orientation still to be applied. Pillow turns TIFF itself; a PNG's counts where it precedes the pixels."""
+    if picture.format == "TIFF" or (picture.format == "PNG" and "exif" not in picture.info):
+        return 1
+    try:
+        return int(picture.getexif().get(_ORIENTATION, 1))
+    except _BROKEN:
+        return 1  # broken metadata around sound pixels: viewers show it unturned
+
+
+def _to_rgb(picture: PIL.Image.Image, name: str) -> PIL.Image.Image:
+    if picture.mode.startswith("I;16"):
+        upper = (np.asarray(picture).astype(np.uint16) >> 8).astype(np.uint8)
+        return PIL.Image.fromarray(upper).convert("RGB")
+    if picture.mode in ("I", "F"):
+        raise DataError(f"{name}: pixels of mode {picture.mode} (32 bits); expected 8 or 16 bits a channel: convert it")
+    return picture.convert("RGB")
+
+
+def _unreadable(name: str, error: BaseException) -> str:
+    if isinstance(error, FileNotFoundError):
+        return f"{name}: no such file"
+    detail = "not an image of a known kind" if isinstance(error, PIL.UnidentifiedImageError) else " ".join(str(error).split())
+    return f"{name}: cannot be read as an image: {detail or type(error).__name__}"

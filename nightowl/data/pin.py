@@ -1,0 +1,91 @@
+"""A source folder pinned as a manifest: every image's digest, size, split and labels, and every fault of reading it.
+
+Pinning unchanged data again opens no image: the stat cache stands for the content. An image that cannot be read is left out of
+the manifest and is in the findings, where it counts as quarantined.
+"""
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from nightowl.data.dataset import NUM_THREADS, SourceDataset, assemble
+from nightowl.data.findings import Finding
+from nightowl.data.formats.detect import list_source
+from nightowl.data.images import size_of_bytes
+from nightowl.data.manifest import Image, Manifest, in_order
+from nightowl.data.stat_cache import Facts, Known, Stamp, load_known, save_known, stamp_of
+from nightowl.errors import DataError
+from nightowl.files import canonical_json, sha256_bytes
+from nightowl.params import DataParams
+from nightowl.progress import Track, track
+
+
+def build_manifest(source: Path, params: DataParams, cache: Path, progress: Track = track) -> tuple[Manifest, list[Finding]]:
+    """The manifest of `source` under `params`, and what is wrong with it. `cache` is a file that this may replace.
+
+    Raises:
+        DataError: when the source cannot be used at all (see `list_source` and `take_splits`).
+    """
+    listing = list_source(source, params)
+    facts = measure(source, sorted({image.path for image in listing.images}), cache, progress)
+    sizes = {path: known if isinstance(known, str) else known.size for path, known in facts.items()}
+    dataset = assemble(listing, sizes, params.split)
+    manifest = _manifest(dataset, facts, data_params_digest(params))
+    return manifest, [*dataset.findings, *_same_content(manifest.images)]
+
+
+def data_params_digest(params: DataParams) -> str:
+    """What a manifest keeps of the params it was pinned under: SHA-256 over the canonical JSON of the section `data`."""
+    return sha256_bytes(canonical_json(params.model_dump(mode="json")).encode())
+
+
+def measure(source: Path, paths: Sequence[str], cache: Path, progress: Track) -> dict[str, Facts | str]:
+    """The facts of each image, or what is wrong with it; files that `cache` knows are not opened."""
+    known = load_known(cache, source)
+    with ThreadPoolExecutor(NUM_THREADS) as pool:
+        read = pool.map(lambda path: _measure_one(source, path, known), paths)
+        measured = dict(zip(paths, progress(read, "pinning images", len(paths)), strict=True))
+    renewed = {path: found for path, found in measured.items() if not isinstance(found, str)}
+    if renewed != known:
+        save_known(cache, source, renewed)
+    return {path: found if isinstance(found, str) else found[1] for path, found in measured.items()}
+
+
+def _measure_one(source: Path, path: str, known: Known) -> tuple[Stamp, Facts] | str:
+    file = source / path
+    try:
+        stamp = stamp_of(file)
+        before = known.get(path)
+        if before is not None and before[0] == stamp:
+            return before
+        content = file.read_bytes()
+        return stamp, Facts(hashlib.sha256(content).hexdigest(), len(content), size_of_bytes(content, path))
+    except OSError as error:
+        return f"{path}: cannot be read: {error.strerror}"
+    except DataError as error:
+        return str(error)
+
+
+def _manifest(dataset: SourceDataset, facts: dict[str, Facts | str], digest: str) -> Manifest:
+    images = []
+    for image in dataset.images:
+        known = facts[image.path]
+        assert isinstance(known, Facts)
+        images.append(Image(image.path, known.sha256, known.num_bytes, *image.size, image.split, image.boxes))
+    return Manifest(dataset.classes, in_order(images), dataset.split_rule, digest)
+
+
+def _same_content(images: Sequence[Image]) -> list[Finding]:
+    """One finding for each image whose content an earlier one has; across splits it is a leak, and said so."""
+    alike: dict[str, list[Image]] = defaultdict(list)
+    for image in images:
+        alike[image.sha256].append(image)
+    findings = []
+    for first, *others in alike.values():
+        for other in others:
+            where = f" of {first.split}, while it is in {other.split}" if other.split != first.split else ""
+            detail = f"same content as {first.path}{where}"
+            findings.append(Finding(kind="same_content", path=other.path, detail=detail, action="kept"))
+    return findings
