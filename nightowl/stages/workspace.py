@@ -78,6 +78,11 @@ class Workspace:
         return self.out("evaluate") / f"{whose}.parquet"
 
     @property
+    def operating(self) -> Path:
+        """The OperatingPoint of the candidate, chosen on val."""
+        return self.out("evaluate") / "operating.json"
+
+    @property
     def verdict(self) -> Path:
         return self.out("gate") / "verdict.json"
 

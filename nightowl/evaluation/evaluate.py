@@ -1,0 +1,134 @@
+"""The evaluator: truth and detections in, figures and curves out. The same code measures candidate, champion and export.
+
+What cannot be measured is refused or None, never zero: no images or no truth raise, a class without truth has no figures;
+no detections where there is truth are a measured zero.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nightowl.errors import DataError, StageFailed
+from nightowl.evaluation.average_precision import AveragePrecision, average_precision
+from nightowl.evaluation.detections import Detections
+from nightowl.evaluation.metrics import ClassMetrics, Curves, Metrics
+from nightowl.evaluation.operating import BestF1, ClassThreshold, OperatingPoint, best_f1
+from nightowl.evaluation.truth import FALSE_ALARM, IGNORED, Truth, confusion, match
+
+
+class Subject(NamedTuple):
+    """What is measured on what: the words that go into the record."""
+
+    model: str
+    weights_sha256: str
+    dataset_version: str
+    split: str
+    seconds_per_image: float
+
+
+class Measured(NamedTuple):
+    metrics: Metrics
+    curves: Curves
+
+
+def evaluate(
+    truth: Truth, detections: Detections, subject: Subject, *, max_detections: int, confusion_confidence: float
+) -> Measured:
+    """Figures and curves of detections against truth with the same images and classes.
+
+    Raises:
+        DataError: when there are no images, or no truth in them.
+        StageFailed: when a score or a box is NaN or infinite; the image is named.
+    """
+    _check(truth, detections, subject.split)
+    precision = average_precision(truth, detections, max_detections)
+    points = _points(truth, detections)
+    metrics = Metrics(
+        model=subject.model,
+        weights_sha256=subject.weights_sha256,
+        dataset_version=subject.dataset_version,
+        split=subject.split,
+        num_images=len(truth.images),
+        num_truth=int(truth.counts().sum()),
+        map50=_mean(precision.per_class(0.5)),
+        map75=_mean(precision.per_class(0.75)),
+        map50_95=_mean(precision.per_class()),
+        classes=_classes(truth, precision, points),
+        seconds_per_image=subject.seconds_per_image,
+    )
+    return Measured(metrics, _curves(truth, detections, precision, confusion_confidence))
+
+
+def choose_operating_point(truth: Truth, detections: Detections, dataset_version: str, split: str = "val") -> OperatingPoint:
+    """The thresholds of best F1 at IoU 0.5, a class and over all. Raises as `evaluate` does."""
+    _check(truth, detections, split)
+    matched = match(truth, detections)
+    counted = matched != IGNORED
+    overall = best_f1(detections.score[counted], matched[counted] != FALSE_ALARM, int(truth.counts().sum()))
+    thresholds = [
+        ClassThreshold(name=name, confidence=point.confidence if point else None)
+        for name, point in zip(truth.classes, _points(truth, detections), strict=True)
+    ]
+    return OperatingPoint(split=split, dataset_version=dataset_version, overall=overall.confidence, classes=tuple(thresholds))
+
+
+def _check(truth: Truth, detections: Detections, split: str) -> None:
+    assert truth.images == detections.images and truth.classes == detections.classes
+    if not truth.images:
+        raise DataError(f"{split}: no images; nothing can be measured, so give this split some (params: data.split)")
+    if not truth.counts().sum():
+        raise DataError(f"{split}: {len(truth.images)} images without a single labelled object; nothing can be measured")
+    broken = ~(np.isfinite(detections.score) & np.isfinite(detections.boxes_xyxy).all(axis=1))
+    if broken.any():
+        at = int(np.argmax(broken))
+        path = detections.images[detections.image_index[at]]
+        raise StageFailed(f"{path}: a detection has score {detections.score[at]} and box {detections.boxes_xyxy[at]}")
+
+
+def _points(truth: Truth, detections: Detections) -> list[BestF1 | None]:
+    """The best F1 of each class, None without truth."""
+    matched = match(truth, detections)
+    points = []
+    for class_id, num_truth in enumerate(truth.counts()):
+        own = (detections.class_id == class_id) & (matched != IGNORED)
+        points.append(best_f1(detections.score[own], matched[own] != FALSE_ALARM, int(num_truth)) if num_truth else None)
+    return points
+
+
+def _classes(truth: Truth, precision: AveragePrecision, points: Sequence[BestF1 | None]) -> tuple[ClassMetrics, ...]:
+    ap50, ap50_95, counts = precision.per_class(0.5), precision.per_class(), truth.counts()
+    return tuple(
+        ClassMetrics(
+            name=name,
+            num_truth=int(counts[i]),
+            ap50=_known(ap50[i]),
+            ap50_95=_known(ap50_95[i]),
+            precision=point.precision if point else None,
+            recall=point.recall if point else None,
+            best_f1_confidence=point.confidence if point else None,
+        )
+        for i, (name, point) in enumerate(zip(truth.classes, points, strict=True))
+    )
+
+
+def _curves(truth: Truth, detections: Detections, precision: AveragePrecision, confidence: float) -> Curves:
+    at_50 = precision.precision[0].T
+    counts = confusion(truth, detections, confidence)
+    return Curves(
+        classes=truth.classes,
+        recall=tuple(precision.recall_points.tolist()),
+        precision=tuple(None if np.isnan(row).any() else tuple(row.tolist()) for row in at_50),
+        confusion=tuple(tuple(row) for row in counts.tolist()),
+        confusion_confidence=confidence,
+    )
+
+
+def _known(value: np.float64) -> float | None:
+    return None if np.isnan(value) else float(min(max(value, 0.0), 1.0))
+
+
+def _mean(per_class: NDArray[np.float64]) -> float | None:
+    known = per_class[~np.isnan(per_class)]
+    return _known(known.mean()) if len(known) else None

@@ -1,0 +1,78 @@
+"""Whatever turns a batch into head outputs, behind one call, so that a model is measured by the same code in every form.
+
+Shapes: B images, S the network's side; the output is (B, 4 + C, A) for a raw head, (B, N, 6) for an end-to-end one.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nightowl.errors import WeightsError
+from nightowl.evaluation.card import ModelCard, from_metadata
+
+if TYPE_CHECKING:
+    import torch
+
+
+class Runner(Protocol):
+    """A model ready to run."""
+
+    def __call__(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The head's output for a batch (B, 3, S, S), RGB in 0..1."""
+        ...
+
+
+class TorchRunner:
+    """A loaded torch module; of several outputs the first counts, as ultralytics has it."""
+
+    def __init__(self, module: "torch.nn.Module", device: str = "cpu") -> None:
+        self.device = device
+        self.module = module.to(device).eval()
+
+    def __call__(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
+        import torch
+
+        with torch.inference_mode():
+            output = self.module(torch.from_numpy(batch).to(self.device))
+        first = output[0] if isinstance(output, tuple | list) else output
+        return np.asarray(first.float().cpu().numpy(), np.float32)
+
+
+class OnnxRunner:
+    """An exported model on onnxruntime's CPU provider, with the card that travels inside the file.
+
+    Raises:
+        WeightsError: when the file is absent, not ONNX, or was not exported by nightowl.
+    """
+
+    def __init__(self, path: Path, threads: int = 0) -> None:
+        """Open `path`; `threads` is the number of threads an operator may use, 0 for all cores."""
+        import onnxruntime
+        from onnxruntime.capi import onnxruntime_pybind11_state as errors
+
+        if not path.is_file():
+            raise WeightsError(f"{path}: no such model file")
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.log_severity_level = 3
+        try:
+            self._session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        except (errors.Fail, errors.InvalidArgument, errors.InvalidGraph, errors.InvalidProtobuf, errors.NotImplemented) as error:
+            detail = str(error).splitlines()[0]
+            raise WeightsError(f"{path}: expected an ONNX model, onnxruntime cannot open it: {detail}") from error
+        self._input = self._session.get_inputs()[0].name
+        self.card: ModelCard = from_metadata(path, self._session.get_modelmeta().custom_metadata_map)
+
+    def __call__(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
+        return np.asarray(self._session.run(None, {self._input: batch})[0], np.float32)
+
+
+def torch_device(setting: str) -> str:
+    """The torch device for the setting `device`: `auto` is the first CUDA device where there is one, else the CPU."""
+    import torch
+
+    if setting == "auto":
+        return "cuda:0" if torch.cuda.is_available() else "cpu"
+    return f"cuda:{setting}" if setting.isdigit() else setting

@@ -1,0 +1,139 @@
+"""Truth and detections side by side: which detection found which object.
+
+Two matchings. `match` is COCO's, a class at a time: best score first, each takes the free object of highest IoU; a crowd
+(`ignore`) is taken any number of times and counts neither way. `confusion` asks what an object was taken for: classes are
+not looked at, pairs of highest IoU first.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nightowl.data.manifest import Image
+from nightowl.evaluation.detections import Detections
+
+FALSE_ALARM, IGNORED = -1, -2
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Truth:
+    """M labelled objects: image_index (M,) into `images`, class_id (M,) into `classes`, boxes_xyxy (M, 4), ignore (M,)."""
+
+    classes: tuple[str, ...]
+    images: tuple[str, ...]
+    image_index: NDArray[np.int32]
+    class_id: NDArray[np.int32]
+    boxes_xyxy: NDArray[np.float64]
+    ignore: NDArray[np.bool_]
+
+    def counts(self) -> NDArray[np.int64]:
+        """Objects a class, crowds not counted."""
+        return np.bincount(self.class_id[~self.ignore], minlength=len(self.classes))
+
+
+def truth_of(classes: tuple[str, ...], images: Sequence[Image], among: tuple[str, ...] | None = None) -> Truth:
+    """The labels of `images`, whose class ids index `classes`; with `among`, only those classes, numbered by it."""
+    kept = among or classes
+    place = {index: kept.index(name) for index, name in enumerate(classes) if name in kept}
+    rows = [(i, place[box.class_id], box) for i, image in enumerate(images) for box in image.boxes if box.class_id in place]
+    return Truth(
+        kept,
+        tuple(image.path for image in images),
+        np.array([row[0] for row in rows], np.int32),
+        np.array([row[1] for row in rows], np.int32),
+        np.array([row[2][1:5] for row in rows], np.float64).reshape(-1, 4),
+        np.array([row[2].ignore for row in rows], np.bool_),
+    )
+
+
+def overlaps(boxes: NDArray[np.floating], others: NDArray[np.floating], crowd: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """IoU (N, M) of boxes_xyxy (N, 4) with (M, 4); with a crowd, the share of the box that lies in it."""
+    a, b = boxes.astype(np.float64)[:, None], others.astype(np.float64)[None]
+    sides = np.maximum(np.minimum(a[..., 2:], b[..., 2:]) - np.maximum(a[..., :2], b[..., :2]), 0)
+    shared = sides[..., 0] * sides[..., 1]
+    area_a, area_b = _area(a), _area(b)
+    whole = np.where(crowd, area_a, area_a + area_b - shared)
+    ratio: NDArray[np.float64] = np.divide(shared, whole, out=np.zeros_like(shared), where=whole > 0)
+    return ratio
+
+
+def match(truth: Truth, detections: Detections, iou: float = 0.5) -> NDArray[np.int64]:
+    """For each detection (N,) the index of the object it found, FALSE_ALARM, or IGNORED when it lies in a crowd."""
+    result = np.full(len(detections), FALSE_ALARM, np.int64)
+    num_classes = len(truth.classes)
+    keys = truth.image_index.astype(np.int64) * num_classes + truth.class_id
+    found_keys = detections.image_index.astype(np.int64) * num_classes + detections.class_id
+    for objects, unsorted in _groups(keys, found_keys):
+        found = unsorted[np.argsort(-detections.score[unsorted], kind="stable")]
+        table = overlaps(detections.boxes_xyxy[found], truth.boxes_xyxy[objects], truth.ignore[objects])
+        taken = _match_one(table, truth.ignore[objects], iou)
+        result[found] = np.where(taken >= 0, objects[np.maximum(taken, 0)], taken)
+    return result
+
+
+def confusion(truth: Truth, detections: Detections, confidence: float, iou: float = 0.5) -> NDArray[np.int64]:
+    """Counts (C + 1, C + 1) of detections from `confidence` up: rows predicted (last: nothing), columns true (last: none)."""
+    num_classes = len(truth.classes)
+    counts = np.zeros((num_classes + 1, num_classes + 1), np.int64)
+    shown = detections.from_confidence(confidence)
+    order, shown_order = np.argsort(truth.image_index, kind="stable"), np.argsort(shown.image_index, kind="stable")
+    for image in range(len(truth.images)):
+        objects, found = _run(order, truth.image_index, image), _run(shown_order, shown.image_index, image)
+        ignore = truth.ignore[objects]
+        table = overlaps(shown.boxes_xyxy[found], truth.boxes_xyxy[objects], ignore)
+        predicted, true = shown.class_id[found], truth.class_id[objects]
+        pairs = _closest_pairs(np.where(ignore, 0, table), iou)
+        for row, column in pairs:
+            counts[predicted[row], true[column]] += 1
+        free = np.setdiff1d(np.arange(len(found)), [row for row, _ in pairs])
+        alarms = free[~(table[free][:, ignore] >= iou).any(axis=1)]
+        np.add.at(counts, (predicted[alarms], num_classes), 1)
+        missed = np.setdiff1d(np.flatnonzero(~ignore), [column for _, column in pairs])
+        np.add.at(counts, (num_classes, true[missed]), 1)
+    return counts
+
+
+def _area(boxes: NDArray[np.float64]) -> NDArray[np.float64]:
+    area: NDArray[np.float64] = (boxes[..., 2] - boxes[..., 0]) * (boxes[..., 3] - boxes[..., 1])
+    return area
+
+
+def _groups(keys: NDArray[np.int64], others: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Indices into both arrays for every key that occurs in both."""
+    order, other_order = np.argsort(keys, kind="stable"), np.argsort(others, kind="stable")
+    for key in np.intersect1d(keys, others):
+        yield _run(order, keys, int(key)), _run(other_order, others, int(key))
+
+
+def _run(order: NDArray[np.int64], keys: NDArray[np.integer], key: int) -> NDArray[np.int64]:
+    first, last = np.searchsorted(keys, [key, key + 1], sorter=order)
+    return order[first:last]
+
+
+def _match_one(table: NDArray[np.float64], ignore: NDArray[np.bool_], iou: float) -> NDArray[np.int64]:
+    """COCO's greedy matching of one image and class, rows best score first: columns found, or FALSE_ALARM, or IGNORED."""
+    taken = np.full(len(table), FALSE_ALARM, np.int64)
+    free = ~ignore
+    for row, values in enumerate(table):
+        real = np.where(free, values, -1.0)
+        best = len(real) - 1 - int(np.argmax(real[::-1]))  # of equal IoU COCO takes the last
+        if real[best] >= iou:
+            taken[row], free[best] = best, False
+        elif (values[ignore] >= iou).any():
+            taken[row] = IGNORED
+    return taken
+
+
+def _closest_pairs(table: NDArray[np.float64], iou: float) -> list[tuple[int, int]]:
+    """Pairs (row, column) of IoU from `iou` up, the closest first, each row and column once."""
+    rows, columns = np.nonzero(table >= iou)
+    order = np.argsort(-table[rows, columns], kind="stable")
+    used_rows, used_columns, pairs = set[int](), set[int](), list[tuple[int, int]]()
+    for row, column in zip(rows[order].tolist(), columns[order].tolist(), strict=True):
+        if row not in used_rows and column not in used_columns:
+            pairs.append((row, column))
+            used_rows.add(row)
+            used_columns.add(column)
+    return pairs

@@ -1,0 +1,143 @@
+"""Stage evaluate: what tonight's candidate and the standing champion are worth on the test split, by one code, tonight.
+
+The candidate is measured as trained (.pt). The champion is measured as it was shipped, by its ONNX: that file opens whatever
+the version of ultralytics, holds no pickle, and parity bound it to its weights when it was exported. Its classes are matched
+to tonight's by name and only common ones are measured (its records list just those); with none in common it is not measured.
+Thresholds are chosen on val, never on test.
+"""
+
+import sys
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import TypeAdapter, ValidationError
+
+from nightowl.data.blobs import BlobStore
+from nightowl.data.images import decode_bgr, verified_bytes
+from nightowl.data.manifest import Image, Manifest, Split, read_manifest
+from nightowl.data.source import source_folder
+from nightowl.errors import DataError, WeightsError
+from nightowl.evaluation.detect import Detected, Model, Source, detect
+from nightowl.evaluation.detections import write_detections
+from nightowl.evaluation.evaluate import Measured, Subject, choose_operating_point, evaluate
+from nightowl.evaluation.model_file import ModelRecord
+from nightowl.evaluation.runners import OnnxRunner, TorchRunner, torch_device
+from nightowl.evaluation.truth import truth_of
+from nightowl.files import sha256_file, write_record
+from nightowl.params import EvaluateParams, Params
+from nightowl.registry.record import ChampionRecord
+from nightowl.settings import home_of
+from nightowl.stages.frame import main
+from nightowl.stages.workspace import Workspace
+from nightowl.training.yolo import load_torch_model
+
+NO_THRESHOLD = 0.25  # for the confusion matrix of a model that found nothing right on val
+_CHAMPION = TypeAdapter(ChampionRecord | None)
+
+
+def run(params: Params, workspace: Workspace, out: Path) -> None:
+    """Write candidate and (where comparable) champion: metrics, curves, detections; and the candidate's operating point."""
+    dataset = read_manifest(workspace.dataset)
+    source = source_folder(workspace.settings, workspace.detector)
+    champion = read_champion(workspace.champion)
+    _candidate(params.evaluate, workspace, dataset, source, out)
+    if champion is None:
+        return
+    common = tuple(name for name in dataset.classes if name in champion.classes)
+    if common:
+        _champion(params.evaluate, workspace, dataset, source, champion, common, out)
+    else:
+        print(f"champion v{champion.version} knows none of tonight's classes; it is not measured", file=sys.stderr)
+
+
+def _candidate(limits: EvaluateParams, workspace: Workspace, dataset: Manifest, source: Path, out: Path) -> None:
+    record = ModelRecord.model_validate_json(workspace.model.read_bytes())
+    module = load_torch_model(workspace.weights, record.weights_sha256)
+    runner = TorchRunner(module, torch_device(workspace.settings.device))
+    model = Model(runner, record.classes, record.image_size, record.head)
+    on_val = _detect(model, dataset, "val", source, limits)
+    write_detections(out / "candidate_val.parquet", on_val.detections)
+    version = dataset.version()
+    operating = choose_operating_point(truth_of(dataset.classes, dataset.of("val")), on_val.detections, version)
+    write_record(out / workspace.operating.name, operating)
+    on_test = _detect(model, dataset, "test", source, limits)
+    subject = Subject("candidate", record.weights_sha256, version, "test", on_test.seconds_per_image)
+    measured = measure(dataset, dataset.classes, on_test, subject, limits, operating.overall)
+    _write(out, "candidate", on_test, measured)
+
+
+def _champion(
+    limits: EvaluateParams,
+    workspace: Workspace,
+    dataset: Manifest,
+    source: Path,
+    champion: ChampionRecord,
+    common: tuple[str, ...],
+    out: Path,
+) -> None:
+    path = BlobStore(home_of(workspace.settings) / "blobs").path_of(champion.onnx_sha256)
+    if sha256_file(path) != champion.onnx_sha256:
+        raise WeightsError(f"{path}: not the champion's ONNX: its SHA-256 differs from its name; delete it and pin again")
+    runner = OnnxRunner(path)
+    facts = runner.card.model
+    seen = _detect(Model(runner, facts.classes, facts.image_size, facts.head), dataset, "test", source, limits)
+    found = seen._replace(detections=seen.detections.with_classes(common))
+    name = f"{champion.detector} v{champion.version}"
+    subject = Subject(name, champion.weights_sha256, dataset.version(), "test", seen.seconds_per_image)
+    _write(out, "champion", found, measure(dataset, common, found, subject, limits, runner.card.operating.overall))
+
+
+def measure(
+    dataset: Manifest,
+    classes: tuple[str, ...],
+    found: Detected,
+    subject: Subject,
+    limits: EvaluateParams,
+    confidence: float | None,
+) -> Measured:
+    """Figures of detections on the test split, over `classes` of the dataset."""
+    return evaluate(
+        truth_of(dataset.classes, dataset.of("test"), classes),
+        found.detections,
+        subject,
+        max_detections=limits.max_detections,
+        confusion_confidence=NO_THRESHOLD if confidence is None else confidence,
+    )
+
+
+def read_champion(path: Path) -> ChampionRecord | None:
+    """The pinned champion. Raises DataError when the inputs are not pinned, or the record is broken."""
+    try:
+        return _CHAMPION.validate_json(path.read_bytes())
+    except FileNotFoundError:
+        raise DataError(f"{path}: no pinned champion (`null` where there is none); run: nightowl inputs pin DETECTOR") from None
+    except ValidationError as error:
+        raise DataError(f"{path}: not a champion record: {error.errors()[0]['msg']}; pin the inputs again") from error
+
+
+def sources_of(images: tuple[Image, ...], source: Path) -> list[Source]:
+    """The images under the folder `source`, each compared with its pinned digest as it is read."""
+    return [Source(image.path, partial(_pixels, source, image)) for image in images]
+
+
+def _pixels(source: Path, image: Image) -> NDArray[np.uint8]:
+    return decode_bgr(verified_bytes(source, image), image.path)
+
+
+def _detect(model: Model, dataset: Manifest, split: Split, source: Path, limits: EvaluateParams) -> Detected:
+    images = dataset.of(split)
+    if not images:
+        raise DataError(f"{split}: no images; nothing can be measured, so give this split some (params: data.split)")
+    return detect(model, sources_of(images, source), limits, f"evaluate {split}")
+
+
+def _write(out: Path, whose: str, found: Detected, measured: Measured) -> None:
+    write_detections(out / f"{whose}.parquet", found.detections)
+    write_record(out / f"{whose}.json", measured.metrics)
+    write_record(out / f"{whose}_curves.json", measured.curves)
+
+
+if __name__ == "__main__":
+    main("evaluate", run)

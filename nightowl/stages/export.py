@@ -1,0 +1,84 @@
+"""Stage export: the artefact that ships, and the proof that it says what the trained model says.
+
+The ONNX is measured on test by the evaluator that measured the candidate. Whether it may be published is in `parity.json`;
+a difference does not fail the stage.
+"""
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nightowl.data.manifest import Manifest, read_manifest
+from nightowl.data.source import source_folder
+from nightowl.errors import DataError
+from nightowl.evaluation.card import ModelCard
+from nightowl.evaluation.detect import Model, Source, detect
+from nightowl.evaluation.evaluate import Subject
+from nightowl.evaluation.metrics import Metrics
+from nightowl.evaluation.model_file import ModelRecord
+from nightowl.evaluation.operating import OperatingPoint
+from nightowl.evaluation.preprocess import letterbox
+from nightowl.evaluation.runners import OnnxRunner, TorchRunner
+from nightowl.export.onnx import export_onnx
+from nightowl.export.parity import Parity, judge, seconds_per_image, tensor_checks
+from nightowl.files import sha256_file, write_record
+from nightowl.params import Params
+from nightowl.stages.evaluate import measure, sources_of
+from nightowl.stages.frame import main
+from nightowl.stages.workspace import Workspace
+from nightowl.training.yolo import load_torch_model
+
+NUM_TENSOR_IMAGES = 4
+
+
+def run(params: Params, workspace: Workspace, out: Path) -> None:
+    """Write model.onnx and parity.json."""
+    record = ModelRecord.model_validate_json(workspace.model.read_bytes())
+    operating = OperatingPoint.model_validate_json(workspace.operating.read_bytes())
+    card = ModelCard(model=record, operating=operating, limits=params.evaluate)
+    module = load_torch_model(workspace.weights, record.weights_sha256)
+    path = out / workspace.onnx.name
+    export_onnx(module, card, params.export.opset, path)
+    exported = OnnxRunner(path)
+    parity = compare(params, workspace, TorchRunner(module), exported, sha256_file(path))
+    write_record(out / workspace.parity.name, parity)
+
+
+def compare(params: Params, workspace: Workspace, trained: TorchRunner, exported: OnnxRunner, onnx_sha256: str) -> Parity:
+    """The exported model against the trained one, and against the candidate's figures on test."""
+    dataset = read_manifest(workspace.dataset)
+    record = exported.card.model
+    sources = sources_of(dataset.of("test"), source_folder(workspace.settings, workspace.detector))
+    if not sources:
+        raise DataError("test: no images; parity cannot be shown, so give this split some (params: data.split)")
+    images = _tensors(sources[:NUM_TENSOR_IMAGES], record.image_size)
+    gap = tensor_checks(trained, exported, images, record.head, params.evaluate.confidence_floor)
+    candidate = Metrics.model_validate_json(workspace.metrics("candidate").read_bytes())
+    checks = judge(gap, candidate, _measure(params, dataset, sources, exported), params.export)
+    return Parity(
+        passed=all(check.passed for check in checks),
+        checks=checks,
+        num_images=len(sources),
+        weights_sha256=record.weights_sha256,
+        onnx_sha256=onnx_sha256,
+        torch_seconds_per_image=seconds_per_image(trained, images),
+        onnx_seconds_per_image=seconds_per_image(exported, images),
+    )
+
+
+def _measure(params: Params, dataset: Manifest, sources: list[Source], exported: OnnxRunner) -> Metrics:
+    record = exported.card.model
+    model = Model(exported, record.classes, record.image_size, record.head)
+    found = detect(model, sources, params.evaluate, "parity on test")
+    subject = Subject("export", record.weights_sha256, dataset.version(), "test", found.seconds_per_image)
+    overall = exported.card.operating.overall
+    return measure(dataset, dataset.classes, found, subject, params.evaluate, overall).metrics
+
+
+def _tensors(sources: list[Source], size: int) -> NDArray[np.float32]:
+    return np.stack([letterbox(source.load(), size)[0] for source in sources])
+
+
+if __name__ == "__main__":
+    main("export", run)
