@@ -74,7 +74,7 @@ def _mousebite(rng: np.random.Generator, copper: Copper, nets: Map) -> bool:
     if place is None:
         return False
     segment, centre, along, normal = place
-    depth, half = copper.track_px * (0.45 + 0.2 * rng.random()), copper.track_px * (0.35 + 0.2 * rng.random())
+    depth, half = copper.track_px * (0.5 + 0.2 * rng.random()), copper.track_px * (0.45 + 0.25 * rng.random())
     points = _bulge(rng, centre, along, normal, copper.track_px / 2, -depth, half)
     return _paint(nets, points, 0, only=segment.net)
 

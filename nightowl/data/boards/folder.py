@@ -15,7 +15,7 @@ from nightowl.progress import track
 
 VERSION = 1  # of what is drawn: raise it when the same arguments give other pixels or boxes
 MARKER = ".nightowl-boards"
-NUM_IMAGES, SIZE = 480, 256
+NUM_IMAGES, SIZE = 480, 192
 _SPLIT_OF_LOT: tuple[Split, ...] = ("train", "train", "val", "train", "train", "test")
 
 
