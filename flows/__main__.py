@@ -53,7 +53,9 @@ def _say_where(ending: Ending, next_steps: bool) -> None:
     print(f"\nreport    {ending.report}")
     print(f"registry  {open_registry(settings).describe()}  (browse: nightowl models {name})")
     if ending.champion_version:
-        print(f"model     {name}@champion is version {ending.champion_version}  (try: nightowl predict --model {name}@champion IMAGE)")
+        print(
+            f"model     {name}@champion is version {ending.champion_version}  (try: nightowl predict --model {name}@champion IMAGE)"
+        )
     else:
         print(f"model     {name} has no champion yet")
     if next_steps:

@@ -1,7 +1,7 @@
 """What happens each night, in order."""
 
 from prefect import flow
-from prefect.states import State
+from prefect.client.schemas.objects import State
 
 from flows.retrain import make_and_judge
 from tasks.inputs import one_night, pin
@@ -13,10 +13,10 @@ from tasks.report import report
 @flow(name="nightly", flow_run_name="{detector}")
 def nightly(detector: str, source: str | None = None) -> State:
     """Retrain `detector` if anything is new, and ship only what is proven better."""
-    with one_night(detector) as night:
-        pinned = pin(night, source)
+    with one_night(detector, source) as night:
+        pinned = pin(night)
         if pinned.nothing_new:
             ending = champion_stands(night, pinned)
-            report(night, ending, runs=[])
+            report(night, ending)
             return finish(ending)
         return make_and_judge(night, pinned)

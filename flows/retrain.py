@@ -1,7 +1,7 @@
 """Make a candidate, judge it, and ship it if it is better: by hand, whether or not anything is new."""
 
 from prefect import flow
-from prefect.states import State
+from prefect.client.schemas.objects import State
 
 from nightowl.night.record import Night, Pinned
 from tasks.graph import stage_names
@@ -15,15 +15,16 @@ from tasks.stages import run_stage
 @flow(name="retrain", flow_run_name="{detector}")
 def retrain(detector: str, source: str | None = None) -> State:
     """Train `detector` on what its source holds now, and promote the result if the gate lets it."""
-    with one_night(detector) as night:
-        pinned = pin(night, source)
+    with one_night(detector, source) as night:
+        pinned = pin(night)
         return make_and_judge(night, pinned)
 
 
 def make_and_judge(night: Night, pinned: Pinned) -> State:
     """The body that nightly and retrain share."""
-    runs = [run_stage(night, stage) for stage in stage_names(night.tree)]
+    for stage in stage_names(night.tree):
+        run_stage(night, stage)
     version = register(night, pinned)
     ending = promote_or_refuse(night, pinned, version)
-    report(night, ending, runs)
+    report(night, ending)
     return finish(ending)

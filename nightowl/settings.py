@@ -4,6 +4,7 @@ Read from `settings.toml` at the root of the checkout and from NIGHTOWL_* variab
 with two underscores: `NIGHTOWL_SOURCES__BCCD=/data/bccd`.
 """
 
+import json
 import os
 import subprocess
 from pathlib import Path
@@ -69,6 +70,12 @@ def load_settings(root: Path) -> Settings:
         raise SettingsError(f"{path}: {error}") from error
     home = (values.home or main_checkout(root) / ".nightowl").expanduser().resolve()
     return values.model_copy(update={"home": home, "weights": (values.weights or home / "weights").expanduser().resolve()})
+
+
+def as_environment(settings: Settings) -> dict[str, str]:
+    """The same settings as variables, for a process whose checkout has no settings.toml."""
+    values = settings.model_dump(mode="json", exclude_none=True)
+    return {f"NIGHTOWL_{key.upper()}": value if isinstance(value, str) else json.dumps(value) for key, value in values.items()}
 
 
 def home_of(settings: Settings) -> Path:

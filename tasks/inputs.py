@@ -14,7 +14,7 @@ from nightowl.night.checkout import checkout_root, close_worktree, content_of, o
 from nightowl.night.key import PastNight, night_key, nothing_new
 from nightowl.night.lock import only_night
 from nightowl.night.pinning import PinnedInputs, pin_inputs
-from nightowl.night.record import Night, Pinned
+from nightowl.night.record import Night, Pinned, settings_of, workspace_in_tree
 from nightowl.params import load_params
 from nightowl.registry.store import Registry, open_registry
 from nightowl.settings import home_of, load_settings
@@ -25,13 +25,13 @@ from tasks.say import say
 
 
 @contextmanager
-def one_night(detector: str) -> Iterator[Night]:
+def one_night(detector: str, source: str | None = None) -> Iterator[Night]:
     """A night of `detector`, alone on this machine, in a working tree that is removed at the end, whatever the end."""
     root = checkout_root(Path.cwd())
     home = home_of(load_settings(root))
     load_params(root, detector)
     with only_night(home, detector):
-        night = _begin(root, home, detector)
+        night = _begin(root, home, detector, Path(source).absolute() if source else None)
         try:
             yield night
         except (Exception, KeyboardInterrupt, Interrupted) as error:
@@ -41,7 +41,7 @@ def one_night(detector: str) -> Iterator[Night]:
             close_worktree(root, night.tree)
 
 
-def _begin(root: Path, home: Path, detector: str) -> Night:
+def _begin(root: Path, home: Path, detector: str, source: Path | None) -> Night:
     now = datetime.now(UTC)
     code = snapshot(root)
     name = f"{now:%Y%m%dT%H%M%S}-{code.commit[:7]}"
@@ -55,6 +55,7 @@ def _begin(root: Path, home: Path, detector: str) -> Night:
         code_commit=code.commit,
         head=code.head,
         dirty=code.dirty,
+        source=source,
         started_at=now,
     )
     open_worktree(root, night.tree, code.commit)
@@ -65,14 +66,14 @@ def _begin(root: Path, home: Path, detector: str) -> Night:
 
 
 @task(name="pin", cache_policy=NO_CACHE)
-def pin(night: Night, source: str | None) -> Pinned:
+def pin(night: Night) -> Pinned:
     """Pin the inputs in the checkout, copy them to the night's tree, and say whether anything is new."""
-    settings = load_settings(night.root)
+    settings = settings_of(night)
     registry = open_registry(settings)
     params = load_params(night.tree, night.detector)
     workspace = Workspace(night.root, night.detector, settings)
-    inputs = pin_inputs(workspace, params, registry, Path(source) if source else None)
-    shutil.copytree(workspace.inputs, Workspace(night.tree, night.detector, settings).inputs)
+    inputs = pin_inputs(workspace, params, registry, night.source)
+    shutil.copytree(workspace.inputs, workspace_in_tree(night).inputs)
     code = content_of(night.root, night.code_commit, code_paths(night.tree, night.detector))
     base = inputs.base.sha256 or inputs.base.name
     key = night_key(inputs.dataset_version, params.digest(), base, code)
@@ -89,9 +90,8 @@ def pin(night: Night, source: str | None) -> Pinned:
 
 def _past(registry: Registry, detector: str) -> list[PastNight]:
     """Newest first, so that the latest judgement of the same inputs is the one that is named."""
-    records = ((info, registry.record(detector, info.version)) for info in registry.versions(detector))
-    nights = [PastNight(info.version, r.night_key, r.champion_version, info.taken_back) for info, r in records]
-    return sorted(nights, key=lambda night: -int(night.version))
+    infos = reversed(registry.versions(detector))
+    return [PastNight(i.version, i.record.night_key, i.record.champion_version, i.taken_back) for i in infos]
 
 
 def _say_inputs(inputs: PinnedInputs) -> None:

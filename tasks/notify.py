@@ -1,6 +1,7 @@
 """The end of a night, said where people look: the terminal or log, and the name of the flow run's final state."""
 
-from prefect.states import Completed, State
+from prefect.client.schemas.objects import State
+from prefect.states import Completed
 
 from nightowl.night.record import Ending
 from tasks.say import say

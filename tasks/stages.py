@@ -11,8 +11,8 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from nightowl.errors import Interrupted, NightowlError, Preempted, StageFailed, UserError
-from nightowl.night.record import Night, StageRun
-from nightowl.settings import home_of, load_settings
+from nightowl.night.record import Night, StageRun, add_run, workspace_in_tree
+from nightowl.settings import as_environment
 from nightowl.stages.frame import StageOutcome
 from nightowl.stages.workspace import Workspace
 from tasks.graph import share_cache
@@ -23,7 +23,7 @@ DVC_SECONDS = 10
 
 
 @task(name="stage", task_run_name="{stage}", cache_policy=NO_CACHE)
-def run_stage(night: Night, stage: str) -> StageRun:
+def run_stage(night: Night, stage: str) -> None:
     """Bring the outputs of `stage` about in the night's tree, and push them when there is a remote.
 
     Raises:
@@ -31,8 +31,7 @@ def run_stage(night: Night, stage: str) -> StageRun:
         UserError: when that message is about something the user gave.
         Interrupted: when it was stopped and will go on next time.
     """
-    settings = load_settings(night.root)
-    workspace = Workspace(night.tree, night.detector, settings)
+    workspace = workspace_in_tree(night)
     workspace.outcome(stage).unlink(missing_ok=True)
     remote = share_cache(night.root, night.tree)
     name = f"{stage}@{night.detector}"
@@ -44,8 +43,8 @@ def run_stage(night: Night, stage: str) -> StageRun:
     if remote:
         _push(workspace, name)
     run = StageRun(stage=stage, executed=outcome is not None, seconds=time.monotonic() - started)
+    add_run(night, run)
     say(f"{name}: {'done' if run.executed else 'restored from the cache'} in {run.seconds:.0f} s")
-    return run
 
 
 def read_outcome(path: Path) -> StageOutcome | None:
@@ -124,15 +123,14 @@ def _signal(pid: int, number: int) -> None:
 
 
 def _environment(workspace: Workspace, stage: str) -> dict[str, str]:
-    """The stage sees the home and sources of the checkout that the night came from, and the interpreter that runs us."""
+    """The stage sees the settings of the checkout that the night came from, and the interpreter that runs us."""
     executables = str(Path(sys.executable).parent)
-    settings = workspace.settings
     return {
         **os.environ,
+        **as_environment(workspace.settings),
         "PATH": os.pathsep.join([executables, os.environ.get("PATH", "")]),
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONUNBUFFERED": "1",
         "DVC_NO_ANALYTICS": "1",
         "NIGHTOWL_STAGE": stage,
-        "NIGHTOWL_HOME": str(home_of(settings)),
     }

@@ -14,11 +14,11 @@ def init(
     from nightowl.data.source import record_source
     from nightowl.night.checkout import checkout_root
     from nightowl.night.detector import add_detector
-    from nightowl.settings import home_of, load_settings
+    from nightowl.settings import load_settings
 
     root = checkout_root(Path.cwd())
     found = add_detector(root, name, source)
-    record_source(home_of(load_settings(root)), name, source.resolve())
+    record_source(load_settings(root), name, source)
     print(found)
     print(f"wrote detectors/{name}/params.yaml; {name} is now listed in params.yaml and has its deployments in prefect.yaml")
     print(f"next: look it over, then: git add -A && git commit -m 'Add {name}' && nightowl night {name}")

@@ -37,7 +37,9 @@ def checkout_root(folder: Path) -> Path:
     found = _try_git(folder, "rev-parse", "--show-toplevel")
     root = Path(found.stdout.strip()) if found.returncode == 0 else None
     if root is None or not (root / "params.yaml").is_file() or not (root / "dvc.yaml").is_file():
-        raise UserError(f"{folder}: not inside a nightowl checkout (a git repository with params.yaml and dvc.yaml); cd into one")
+        raise UserError(
+            f"{folder}: not inside a nightowl checkout (a git repository with params.yaml and dvc.yaml); cd into one"
+        )
     return root
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
+from ruamel.yaml.nodes import ScalarNode
+from ruamel.yaml.representer import RoundTripRepresenter
 
 from nightowl.data.describe import suggest_params
 from nightowl.errors import ParamsError
@@ -30,10 +32,10 @@ def add_detector(root: Path, name: str, source: Path) -> str:
     if name in detector_names(root) or folder.exists():
         raise ParamsError(f"{folder}: there is a detector {name!r} already; choose another name, or edit its params.yaml")
     suggestion = suggest_params(source)
-    write_atomic(folder / "params.yaml", detector_yaml(name, suggestion.data))
+    write_atomic(folder / "params.yaml", detector_yaml(name, suggestion.params))
     write_atomic(root / "prefect.yaml", with_deployments((root / "prefect.yaml").read_text(encoding="utf-8"), name))
     write_atomic(root / "params.yaml", with_detector((root / "params.yaml").read_text(encoding="utf-8"), name))
-    return suggestion.sentence
+    return suggestion.description
 
 
 def detector_yaml(name: str, data: DataParams) -> str:
@@ -75,8 +77,20 @@ def _append(sequence: CommentedSeq, item: object) -> None:
         sequence.ca.items[last + 1] = trailing
 
 
+class _WithNull(RoundTripRepresenter):
+    """Writes None as `null`, as people do, where ruamel leaves the place empty."""
+
+
+def _null(representer: RoundTripRepresenter, value: None) -> ScalarNode:
+    return representer.represent_scalar("tag:yaml.org,2002:null", "null")
+
+
+_WithNull.add_representer(type(None), _null)
+
+
 def _yaml() -> YAML:
     yaml = YAML()
+    yaml.Representer = _WithNull
     yaml.preserve_quotes = True
     yaml.width = 4096
     yaml.indent(mapping=2, sequence=4, offset=2)

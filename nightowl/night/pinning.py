@@ -12,7 +12,8 @@ from nightowl.data.pin import build_manifest
 from nightowl.data.source import record_source, source_folder
 from nightowl.files import publishing_folder, write_atomic, write_record
 from nightowl.params import Params
-from nightowl.registry.record import BundleRecord, ChampionRecord
+from nightowl.evaluation.champion import ChampionRecord
+from nightowl.registry.record import BundleRecord
 from nightowl.registry.restore import champion_record, fetch_champion_blobs
 from nightowl.registry.store import Registry
 from nightowl.settings import home_of
@@ -53,7 +54,7 @@ def pin_inputs(workspace: Workspace, params: Params, registry: Registry, source:
         write_record(scratch / workspace.base.name, base)
         write_atomic(scratch / workspace.champion.name, (champion.model_dump_json(indent=2) if champion else "null") + "\n")
     if source:
-        record_source(home, detector, folder)
+        record_source(workspace.settings, detector, folder)
     return PinnedInputs(manifest, version, tuple(findings), base, champion)
 
 

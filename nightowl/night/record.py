@@ -1,14 +1,20 @@
-"""A night as a record: what it is called, where it runs, and of which code."""
+"""A night as records: what it is called, where it runs and of which code, what its stages did, and how it ended."""
 
 from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
+from pydantic import TypeAdapter
+
 from nightowl.evaluation.metrics import Record
+from nightowl.files import write_atomic
+from nightowl.settings import Settings, load_settings
+from nightowl.stages.workspace import Workspace
 
 
 class Night(Record):
-    """One night of one detector. `root` is the checkout it was started from, `tree` its own working tree."""
+    """One night of one detector. `root` is the checkout it was started from, `tree` its own working tree, `source` the data
+    folder named for this night."""
 
     id: str
     detector: str
@@ -18,6 +24,7 @@ class Night(Record):
     code_commit: str
     head: str
     dirty: bool
+    source: Path | None
     started_at: datetime
 
 
@@ -27,6 +34,9 @@ class StageRun(Record):
     stage: str
     executed: bool
     seconds: float
+
+
+_RUNS = TypeAdapter(list[StageRun])
 
 
 class Pinned(Record):
@@ -47,4 +57,38 @@ class Ending(Record):
     detector: str
     version: str | None
     champion_version: str | None
+    previous_champion: str | None
     report: Path
+
+
+def settings_of(night: Night) -> Settings:
+    """The settings of the checkout that the night came from; a source named for this night goes before theirs."""
+    settings = load_settings(night.root)
+    if night.source is None:
+        return settings
+    return settings.model_copy(update={"sources": {**settings.sources, night.detector: str(night.source)}})
+
+
+def workspace_in_tree(night: Night) -> Workspace:
+    """The detector in the night's own working tree."""
+    return Workspace(night.tree, night.detector, settings_of(night))
+
+
+def report_of(night: Night) -> Path:
+    """Where the page about the night is, or will be."""
+    return night.folder / "report.html"
+
+
+def add_run(night: Night, run: StageRun) -> None:
+    """Note that a stage ended well, so that the report of a night that fails later can still tell it."""
+    write_atomic(_runs_file(night), _RUNS.dump_json([*runs_of(night), run], indent=2))
+
+
+def runs_of(night: Night) -> tuple[StageRun, ...]:
+    """The stages that ended well so far, in order."""
+    path = _runs_file(night)
+    return tuple(_RUNS.validate_json(path.read_bytes())) if path.exists() else ()
+
+
+def _runs_file(night: Night) -> Path:
+    return night.folder / "stages.json"

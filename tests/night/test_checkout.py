@@ -21,7 +21,12 @@ def checkout(tmp_path: Path) -> Path:
     root = tmp_path / "checkout"
     root.mkdir()
     git(root, "init", "-q")
-    for name, content in {"params.yaml": "a: 1", "dvc.yaml": "stages: {}", ".gitignore": "/ignored\n", "code/é.py": "x"}.items():
+    for name, content in {
+        "params.yaml": "a: 1",
+        "dvc.yaml": "stages: {}",
+        ".gitignore": "/ignored\n",
+        "code/é.py": "x",
+    }.items():
         (root / name).parent.mkdir(exist_ok=True)
         (root / name).write_text(content)
     git(root, "add", "-A")

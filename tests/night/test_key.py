@@ -15,7 +15,12 @@ def test_each_part_changes_the_key(changed: int) -> None:
     ("champion", "past", "expected", "reason"),
     [
         (None, [], None, "the first night of a detector"),
-        ("1", [PastNight("1", "k", None, False)], "nothing new since version 1 was made: the champion stands", "it made the champion"),
+        (
+            "1",
+            [PastNight("1", "k", None, False)],
+            "nothing new since version 1 was made: the champion stands",
+            "it made the champion",
+        ),
         ("1", [PastNight("1", "other", None, False)], None, "the inputs changed"),
         (
             "1",

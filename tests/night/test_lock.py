@@ -24,7 +24,10 @@ def test_a_second_night_is_told_who_runs_and_a_killed_holder_leaves_no_lock(tmp_
     try:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
-        with pytest.raises(UserError, match=f"a night of line is running already \\(process {holder.pid}\\)"), only_night(tmp_path, "line"):
+        with (
+            pytest.raises(UserError, match=f"a night of line is running already \\(process {holder.pid}\\)"),
+            only_night(tmp_path, "line"),
+        ):
             pass
         with only_night(tmp_path, "other"):
             pass

@@ -1,0 +1,61 @@
+"""From a night's working tree to a registered version."""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from nightowl.evaluation.metrics import Metrics
+from nightowl.night.record import Night, Pinned, workspace_in_tree
+from nightowl.params import load_params
+from nightowl.registry.bundle import BundleFiles, NightFacts, write_bundle
+from nightowl.registry.store import Registry
+from nightowl.stages.workspace import Workspace
+
+
+def bundle_night(night: Night, pinned: Pinned, registry: Registry) -> str:
+    """Register what the stages of the night made, and all that it depended on; returns the version."""
+    workspace = workspace_in_tree(night)
+    params = load_params(night.tree, night.detector)
+    facts = NightFacts(
+        detector=night.detector,
+        night_id=night.id,
+        night_key=pinned.night_key,
+        created_at=night.started_at,
+        code_commit=night.code_commit,
+        dirty=night.dirty,
+    )
+    with TemporaryDirectory(prefix="nightowl-bundle-", dir=night.folder) as scratch:
+        bundle = Path(scratch) / "bundle"
+        record = write_bundle(bundle_files(workspace), facts, params, bundle)
+        return registry.register(night.detector, bundle, record, params.model_dump(mode="json"), _figures(workspace))
+
+
+def bundle_files(workspace: Workspace) -> BundleFiles:
+    """Where the parts of a bundle lie in a working tree whose stages are done."""
+    return BundleFiles(
+        weights=workspace.weights,
+        model=workspace.model,
+        onnx=workspace.onnx,
+        metrics=workspace.metrics("candidate"),
+        curves=workspace.curves("candidate"),
+        champion_metrics=_if_there(workspace.metrics("champion")),
+        champion_curves=_if_there(workspace.curves("champion")),
+        operating=_if_there(workspace.out("evaluate") / "operating.json"),
+        verdict=workspace.verdict,
+        parity=workspace.parity,
+        history=workspace.history,
+        quarantine=workspace.quarantine,
+        inputs=workspace.inputs,
+        dvc_lock=workspace.root / "dvc.lock",
+        requirements_lock=workspace.root / "requirements.lock",
+    )
+
+
+def _if_there(path: Path) -> Path | None:
+    return path if path.exists() else None
+
+
+def _figures(workspace: Workspace) -> dict[str, float]:
+    """For MLflow's own pages: the figures that could be measured."""
+    metrics = Metrics.model_validate_json(workspace.metrics("candidate").read_bytes())
+    overall = {"map50": metrics.map50, "map75": metrics.map75, "map50_95": metrics.map50_95}
+    return {name: value for name, value in overall.items() if value is not None}

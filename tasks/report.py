@@ -1,0 +1,61 @@
+"""The page about a night, whatever its end. It is written for people; the registry holds what machines need."""
+
+import contextlib
+from datetime import UTC, datetime
+
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+
+from nightowl.errors import Interrupted, NightowlError
+from nightowl.night.record import Ending, Night, report_of, runs_of, workspace_in_tree
+from nightowl.report.collect import collect
+from nightowl.report.content import Failure, NightFacts, StageTiming
+from nightowl.report.page import render, write_report
+from nightowl.stages.workspace import STAGES
+from tasks.say import say
+
+
+@task(name="report", cache_policy=NO_CACHE)
+def report(night: Night, ending: Ending) -> None:
+    """Write the report of a night that came to its end."""
+    facts = _facts(night).model_copy(
+        update={
+            "ending": ending.outcome,
+            "sentence": ending.sentence,
+            "registered_version": ending.version,
+            "previous_champion": ending.previous_champion,
+        }
+    )
+    write_report(report_of(night), render(collect(workspace_in_tree(night), facts)))
+
+
+def report_failure(night: Night, error: BaseException) -> None:
+    """Write the report of a night that was cut short. A fault in doing so must not hide the fault that it is about."""
+    interrupted = isinstance(error, Interrupted | KeyboardInterrupt)
+    message = str(error) or ("interrupted" if interrupted else type(error).__name__)
+    facts = _facts(night).model_copy(
+        update={"sentence": message, "failure": Failure(stage=_running(night), message=message, interrupted=interrupted)}
+    )
+    with contextlib.suppress(OSError, NightowlError, ValueError):
+        write_report(report_of(night), render(collect(workspace_in_tree(night), facts)))
+        say(f"report    {report_of(night)}")
+
+
+def _facts(night: Night) -> NightFacts:
+    return NightFacts(
+        night_id=night.id,
+        started_at=night.started_at,
+        seconds=(datetime.now(UTC) - night.started_at).total_seconds(),
+        code_commit=night.head,
+        dirty=night.dirty,
+        ending="failed",
+        sentence="",
+        stages=tuple(StageTiming(stage=r.stage, executed=r.executed, seconds=r.seconds) for r in runs_of(night)),
+    )
+
+
+def _running(night: Night) -> str | None:
+    """The stage whose outcome was written last and is not a good one: the one that the night ended in."""
+    workspace = workspace_in_tree(night)
+    written = [stage for stage in STAGES if workspace.outcome(stage).exists()]
+    return max(written, key=lambda stage: workspace.outcome(stage).stat().st_mtime_ns, default=None)

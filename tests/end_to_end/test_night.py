@@ -1,0 +1,114 @@
+"""Whole nights in a clone, as a user runs them. The tests of this file follow one another: each begins where the last ended."""
+
+import json
+import re
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.checkouts import TINY, Checkout, clone
+
+STAGES = {"prepare", "train", "evaluate", "gate", "export"}
+
+
+def restored(printed: str) -> set[str]:
+    return set(re.findall(r"^(\w+)@demo: restored from the cache", printed, re.MULTILINE))
+
+
+def report_of(printed: str) -> Path:
+    found = re.search(r"^report\s+(\S+)$", printed, re.MULTILINE)
+    assert found, printed
+    return Path(found.group(1))
+
+
+def test_the_first_night_makes_a_champion_and_says_where_things_are(checkout: Checkout, first_night: str) -> None:
+    assert restored(first_night) == set()
+    assert "demo@champion is version 1" in first_night
+    assert "nightowl init NAME --source PATH" in first_night
+    page = report_of(first_night).read_text()
+    assert "<html" in page
+    assert not re.search(r"(src|href)=[\"']https?:", page), "the report must work without a network"
+    listed = json.loads(checkout.check("nightowl", "models", "demo", "--json"))
+    assert [str(entry["version"]) for entry in listed] == ["1"]
+    assert checkout.check("git", "status", "--porcelain") == ""
+    assert checkout.check("git", "worktree", "list").count("\n") == 1
+
+
+def test_after_the_flow_dvc_repro_executes_nothing(checkout: Checkout, first_night: str) -> None:
+    checkout.check("dvc", "repro", "gate@demo", "export@demo")
+    assert checkout.executed() == set()
+    assert (checkout.root / "out/demo/export/model.onnx").is_file()
+
+
+def test_a_clean_clone_with_the_cache_and_restored_inputs_executes_nothing(
+    checkout: Checkout, first_night: str, tmp_path: Path
+) -> None:
+    other = clone(tmp_path / "other", checkout.prefect_home)
+    other.check("dvc", "cache", "dir", "--local", str(checkout.root / ".dvc" / "cache"))
+    home = {"NIGHTOWL_HOME": str(checkout.root / ".nightowl")}
+    other.check("nightowl", "inputs", "restore", "demo", "--version", "1", **home)
+    other.check("dvc", "repro", "gate@demo", "export@demo", **home)
+    assert other.executed() == set()
+    assert (other.root / "out/demo/gate/verdict.json").is_file()
+
+
+@pytest.mark.parametrize("night", ["the night after", "and the one after that"])
+def test_a_night_with_nothing_new_ends_before_any_stage(checkout: Checkout, first_night: str, night: str) -> None:
+    started = time.monotonic()
+    printed = checkout.check("nightowl", "night", "demo")
+    assert "nothing new since version 1 was made: the champion stands" in printed
+    assert restored(printed) == set()
+    assert "@demo:" not in printed
+    assert report_of(printed).is_file()
+    assert time.monotonic() - started < 120, "a bound for a hung server, not a measurement"
+
+
+def test_predict_draws_with_the_champion_from_the_registry(checkout: Checkout, first_night: str, tmp_path: Path) -> None:
+    images = sorted((checkout.root / ".nightowl/demo-data/images/test").iterdir())[:2]
+    command = ["nightowl", "predict", "--model", "demo@champion", "--output", str(tmp_path / "out"), *map(str, images)]
+    checkout.check(*command)
+    written = {path.suffix for path in (tmp_path / "out").iterdir()}
+    assert ".json" in written
+    assert written & {".png", ".jpg"}
+
+
+def test_a_refused_candidate_leaves_the_champion_and_ends_with_3_where_asked(checkout: Checkout, first_night: str) -> None:
+    checkout.commit("detectors/demo/params.yaml", TINY.replace("min_test_images: 1", "min_test_images: 1\n  min_map50: 0.99"))
+    done = checkout.run("nightowl", "night", "demo", "--fail-on-refusal")
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert restored(done.stdout) == {"prepare", "train", "export"}
+    assert "demo@champion is version 1" in done.stdout
+    again = checkout.run("nightowl", "night", "demo", "--fail-on-refusal")
+    assert again.returncode == 0, "the same inputs were judged already: that is nothing new, not a second refusal"
+    assert "nothing new" in again.stdout
+
+
+def test_a_dirty_night_is_never_promoted(checkout: Checkout, first_night: str) -> None:
+    path = checkout.root / "detectors/demo/params.yaml"
+    path.write_text(TINY + "# a note that nobody committed\n")
+    try:
+        printed = checkout.check("nightowl", "retrain", "demo")
+    finally:
+        checkout.check("git", "checkout", "-q", "--", "detectors/demo/params.yaml")
+    assert "not committed" in printed
+    assert "demo@champion is version 1" in printed
+
+
+def test_two_nights_of_a_detector_at_once_are_one_night_and_one_clear_line(checkout: Checkout, first_night: str) -> None:
+    from nightowl.night.lock import only_night
+
+    with only_night(checkout.root / ".nightowl", "demo"):
+        done = checkout.run("nightowl", "night", "demo")
+    assert done.returncode == 2
+    assert "a night of demo is running already" in done.stderr
+
+
+def test_what_dvc_repro_made_the_flow_finds(checkout: Checkout, first_night: str) -> None:
+    checkout.commit("detectors/demo/params.yaml", TINY.replace("epochs: 1", "epochs: 1\n  seed: 1"))
+    checkout.check("nightowl", "inputs", "pin", "demo")
+    checkout.forget()
+    checkout.check("dvc", "repro", "gate@demo", "export@demo")
+    assert checkout.executed() == {"train", "evaluate", "gate", "export"}
+    printed = checkout.check("nightowl", "night", "demo")
+    assert restored(printed) == STAGES
