@@ -1,0 +1,163 @@
+"""The bundle: one folder with a version and everything its making depended on, complete in itself.
+
+It is published by one rename, with SHA256SUMS written last (`sha256sum -c SHA256SUMS` checks it anywhere). What is registered
+is what was measured: weights that the metrics, the verdict or the parity do not name are refused.
+"""
+
+import io
+import shutil
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+from ruamel.yaml import YAML
+
+from nightowl.errors import StageFailed
+from nightowl.evaluation.metrics import Metrics
+from nightowl.evaluation.model_file import ModelRecord
+from nightowl.evaluation.verdict import Verdict
+from nightowl.files import publishing_folder, sha256_file, write_atomic, write_record
+from nightowl.params import Params
+from nightowl.registry.record import BundleRecord
+from nightowl.registry.sums import write_sums
+from nightowl.training.base import BaseWeights
+
+PINNED = ("manifest.jsonl", "findings.json", "base.json", "champion.json")
+
+
+@dataclass(frozen=True)
+class BundleFiles:
+    """Where what goes into a bundle lies. `inputs` is the folder of the pinned inputs; None is what this night has not."""
+
+    weights: Path
+    model: Path
+    onnx: Path
+    metrics: Path
+    curves: Path
+    champion_metrics: Path | None
+    champion_curves: Path | None
+    operating: Path | None
+    verdict: Path
+    parity: Path
+    history: Path
+    quarantine: Path
+    inputs: Path
+    dvc_lock: Path
+    requirements_lock: Path
+
+    def named(self) -> dict[str, Path]:
+        """The files by their names in the bundle."""
+        names = {
+            "weights.pt": self.weights,
+            "model.json": self.model,
+            "model.onnx": self.onnx,
+            "metrics.json": self.metrics,
+            "curves.json": self.curves,
+            "champion_metrics.json": self.champion_metrics,
+            "champion_curves.json": self.champion_curves,
+            "operating.json": self.operating,
+            "verdict.json": self.verdict,
+            "parity.json": self.parity,
+            "results.csv": self.history,
+            "quarantine.json": self.quarantine,
+            "dvc.lock": self.dvc_lock,
+            "requirements.lock": self.requirements_lock,
+        }
+        return {name: path for name, path in names.items() if path is not None} | {
+            f"inputs/{name}": self.inputs / name for name in PINNED
+        }
+
+
+@dataclass(frozen=True)
+class NightFacts:
+    """What only the night knows. `dirty` says that its tree had changes that were not committed."""
+
+    detector: str
+    night_id: str
+    night_key: str
+    created_at: datetime
+    code_commit: str
+    dirty: bool
+
+
+class _Parity(BaseModel):
+    """The part of parity.json that the registry holds others to."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    passed: bool
+    weights_sha256: str
+    onnx_sha256: str
+
+
+def write_bundle(files: BundleFiles, facts: NightFacts, params: Params, target: Path) -> BundleRecord:
+    """Publish the folder `target`, whole, and return its record.
+
+    Raises:
+        StageFailed: when a file is missing, or the files are not all about the same model.
+    """
+    missing = [str(path) for path in files.named().values() if not path.is_file()]
+    if missing:
+        raise StageFailed(f"{facts.detector}: no bundle without {', '.join(missing)}; run the stages first")
+    record = _record(files, facts, params)
+    with publishing_folder(target) as scratch:
+        for name, path in files.named().items():
+            (scratch / name).parent.mkdir(exist_ok=True)
+            shutil.copyfile(path, scratch / name)
+        write_atomic(scratch / "params.yaml", _as_yaml(params))
+        write_record(scratch / "record.json", record)
+        write_sums(scratch)
+    return record
+
+
+def _record(files: BundleFiles, facts: NightFacts, params: Params) -> BundleRecord:
+    metrics = Metrics.model_validate_json(files.metrics.read_bytes())
+    verdict = Verdict.model_validate_json(files.verdict.read_bytes())
+    parity = _Parity.model_validate_json(files.parity.read_bytes())
+    model = ModelRecord.model_validate_json(files.model.read_bytes())
+    weights, onnx = sha256_file(files.weights), sha256_file(files.onnx)
+    _refuse_another_model(files.weights, weights, {"model.json": model.weights_sha256, "metrics.json": metrics.weights_sha256})
+    _refuse_another_model(
+        files.weights, weights, {"verdict.json": verdict.candidate_sha256, "parity.json": parity.weights_sha256}
+    )
+    _refuse_another_model(files.onnx, onnx, {"parity.json": parity.onnx_sha256})
+    return BundleRecord(
+        detector=facts.detector,
+        night_id=facts.night_id,
+        night_key=facts.night_key,
+        created_at=facts.created_at,
+        code_commit=facts.code_commit,
+        dirty=facts.dirty,
+        dataset_version=sha256_file(files.inputs / "manifest.jsonl"),
+        params_sha256=params.digest(),
+        environment_sha256=sha256_file(files.requirements_lock),
+        base=BaseWeights.model_validate_json((files.inputs / "base.json").read_bytes()),
+        classes=model.classes,
+        image_size=model.image_size,
+        weights_sha256=weights,
+        onnx_sha256=onnx,
+        champion_version=verdict.champion_version,
+        map50=metrics.map50,
+        map50_95=metrics.map50_95,
+        verdict=verdict.outcome,
+        parity_passed=parity.passed,
+    )
+
+
+def _refuse_another_model(path: Path, digest: str, named: dict[str, str]) -> None:
+    for name, expected in named.items():
+        if expected != digest:
+            raise StageFailed(
+                f"{path}: SHA-256 {digest[:12]}, but {name} is about {expected[:12]}: what is registered must be what was "
+                "measured; run the stages again"
+            )
+
+
+def _as_yaml(params: Params) -> str:
+    text = io.StringIO()
+    writer = YAML(typ="safe", pure=True)
+    writer.default_flow_style = False
+    writer.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
+    writer.dump(params.model_dump(mode="json"), text)
+    return text.getvalue()

@@ -1,0 +1,30 @@
+"""Which registered version may become champion. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from nightowl.registry.version import VersionInfo
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why a version may not be promoted. `may_be_forced` says whether a person may decide otherwise."""
+
+    reason: str
+    may_be_forced: bool
+
+
+def refusal_to_promote(info: VersionInfo, others: Sequence[VersionInfo]) -> Refusal | None:
+    """Why `info` may not become champion, or None when it may. `others` are all versions of the detector."""
+    record = info.record
+    if record.dirty:
+        return Refusal("it was made from a tree with uncommitted changes, which nobody could make again", may_be_forced=False)
+    back = next((o.version for o in others if o.taken_back and o.record.weights_sha256 == record.weights_sha256), None)
+    if back is not None:
+        same = "it" if back == info.version else f"its weights are those of version {back}, which"
+        return Refusal(f"{same} was taken back", may_be_forced=True)
+    if record.verdict != "promote":
+        return Refusal(f"the gate's verdict on it is `{record.verdict}`", may_be_forced=True)
+    if not record.parity_passed:
+        return Refusal("its exported model does not follow the trained one (parity failed)", may_be_forced=True)
+    return None

@@ -1,0 +1,168 @@
+"""Bundles and registries for tests: real files, a real SQLite registry, no training."""
+
+import json
+import tempfile
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+
+from nightowl.evaluation.champion import ChampionRecord
+from nightowl.evaluation.metrics import ClassMetrics, Curves, Metrics
+from nightowl.evaluation.model_file import ModelRecord
+from nightowl.evaluation.verdict import Outcome, Verdict
+from nightowl.files import sha256_bytes, write_atomic, write_record
+from nightowl.params import Params
+from nightowl.registry.bundle import BundleFiles, NightFacts, write_bundle
+from nightowl.registry.connect import connect, sqlite_uri
+from nightowl.registry.record import BundleRecord
+from nightowl.registry.store import Registry, open_registry
+from nightowl.settings import Settings
+from nightowl.training.base import BaseWeights
+
+
+RANDOM_WEIGHTS = BaseWeights(kind="yaml", name="yolo11n.yaml", path=None, sha256=None)
+
+
+@dataclass(frozen=True)
+class Made:
+    """What a pretended night made; `weights` are any bytes that tell it from another."""
+
+    night: str = "20261130T020000-abc1234"
+    detector: str = "demo"
+    weights: bytes = b"weights one"
+    map50: float | None = 0.8
+    verdict: Outcome = "promote"
+    parity: bool = True
+    dirty: bool = False
+    champion: ChampionRecord | None = None
+    base: BaseWeights = RANDOM_WEIGHTS
+    params: Params = field(default_factory=Params)
+
+
+def stage_files(folder: Path, made: Made) -> BundleFiles:
+    """Every file of a night that ended, below `folder`."""
+    weights, onnx = sha256_bytes(made.weights), sha256_bytes(b"onnx of " + made.weights)
+    for path, content in {
+        "best.pt": made.weights,
+        "model.onnx": b"onnx of " + made.weights,
+        "inputs/manifest.jsonl": b"{}\n",
+        "inputs/findings.json": b"[]\n",
+        "inputs/champion.json": (made.champion.model_dump_json() if made.champion else "null").encode(),
+        "results.csv": b"epoch,map50\n1,0.5\n",
+        "quarantine.json": b"[]\n",
+        "dvc.lock": b"schema: '2.0'\n",
+        "requirements.lock": b"numpy==2.0\n",
+        "parity.json": json.dumps({"passed": made.parity, "weights_sha256": weights, "onnx_sha256": onnx, "num_images": 3}),
+    }.items():
+        write_atomic(folder / path, content)
+    write_record(folder / "inputs" / "base.json", made.base)
+    write_record(folder / "model.json", _model(weights))
+    write_record(folder / "metrics.json", metrics(weights, made.map50))
+    write_record(folder / "curves.json", _curves())
+    write_record(folder / "verdict.json", _verdict(made, weights))
+    return BundleFiles(
+        weights=folder / "best.pt",
+        model=folder / "model.json",
+        onnx=folder / "model.onnx",
+        metrics=folder / "metrics.json",
+        curves=folder / "curves.json",
+        champion_metrics=None,
+        champion_curves=None,
+        operating=None,
+        verdict=folder / "verdict.json",
+        parity=folder / "parity.json",
+        history=folder / "results.csv",
+        quarantine=folder / "quarantine.json",
+        inputs=folder / "inputs",
+        dvc_lock=folder / "dvc.lock",
+        requirements_lock=folder / "requirements.lock",
+    )
+
+
+def facts(made: Made) -> NightFacts:
+    return NightFacts(
+        detector=made.detector,
+        night_id=made.night,
+        night_key=f"key of {made.night}",
+        created_at=datetime(2026, 11, 30, 2, tzinfo=UTC),
+        code_commit="abc1234def",
+        dirty=made.dirty,
+    )
+
+
+def bundle(folder: Path, made: Made) -> tuple[Path, BundleRecord]:
+    """A bundle of `made` in `folder`, with its record."""
+    record = write_bundle(stage_files(folder / "night", made), facts(made), made.params, folder / "bundle")
+    return folder / "bundle", record
+
+
+def registered(registry: Registry, folder: Path, *nights: Made) -> list[str]:
+    """Register `nights` in order; returns their versions."""
+    versions = []
+    for number, made in enumerate(nights):
+        path, record = bundle(folder / f"{made.night}-{number}", made)
+        versions.append(registry.register(made.detector, path, record))
+    return versions
+
+
+def new_registry(home: Path) -> Registry:
+    """An empty registry in `home`, without the seconds that making one takes."""
+    write_atomic(home / "registry" / "mlflow.db", _empty_database())
+    return open_registry(Settings(home=home))
+
+
+def metrics(weights_sha256: str, map50: float | None) -> Metrics:
+    one = ClassMetrics(
+        name="open", num_truth=9, ap50=map50, ap50_95=map50, precision=None, recall=None, best_f1_confidence=None
+    )
+    return Metrics(
+        model="candidate",
+        weights_sha256=weights_sha256,
+        dataset_version="data",
+        split="test",
+        num_images=30,
+        num_truth=9,
+        map50=map50,
+        map75=map50,
+        map50_95=map50,
+        classes=(one,),
+        seconds_per_image=0.01,
+    )
+
+
+@cache
+def _empty_database() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "mlflow.db"
+        connect(sqlite_uri(path), Path(folder) / "lock")
+        return path.read_bytes()
+
+
+def _model(weights: str) -> ModelRecord:
+    return ModelRecord(
+        architecture="yolo11n",
+        classes=("open",),
+        image_size=256,
+        head="raw",
+        weights_sha256=weights,
+        base="yolo11n.yaml",
+        base_sha256=None,
+        epochs_done=3,
+        best_epoch=2,
+    )
+
+
+def _curves() -> Curves:
+    return Curves(classes=("open",), recall=(), precision=(None,), confusion=((0,),), confusion_confidence=0.25)
+
+
+def _verdict(made: Made, weights: str) -> Verdict:
+    return Verdict(
+        outcome=made.verdict,
+        basis="against_champion" if made.champion else "first_model",
+        sentence="Promoted.",
+        checks=(),
+        candidate_sha256=weights,
+        champion_version=made.champion.version if made.champion else None,
+    )
