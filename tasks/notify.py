@@ -10,6 +10,6 @@ _STATE_NAMES = {"promoted": "Promoted", "refused": "Refused", "nothing_new": "No
 
 
 def finish(ending: Ending) -> State:
-    """The final state of the flow run: completed either way, named after what came of it. A refusal is a result, not a fault."""
+    """The final state of the flow run, named after what came of it; completed either way, as a refusal is a result."""
     say(ending.sentence)
     return Completed(data=ending, name=_STATE_NAMES[ending.outcome], message=ending.sentence)

@@ -3,6 +3,7 @@
 import contextlib
 from datetime import UTC, datetime
 
+from nightowl.report.page import render, write_report
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
@@ -10,7 +11,6 @@ from nightowl.errors import Interrupted, NightowlError
 from nightowl.night.record import Ending, Night, report_of, runs_of, workspace_in_tree
 from nightowl.report.collect import collect
 from nightowl.report.content import Failure, NightFacts, StageTiming
-from nightowl.report.page import render, write_report
 from nightowl.stages.workspace import STAGES
 from tasks.say import say
 

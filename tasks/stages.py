@@ -55,7 +55,8 @@ def read_outcome(path: Path) -> StageOutcome | None:
 def _failure(workspace: Workspace, name: str, code: int, outcome: StageOutcome | None) -> NightowlError:
     if outcome is None:
         command = [sys.executable, "-m", "dvc", "repro", "--dry", name]
-        done = subprocess.run(command, cwd=workspace.root, env=_environment(workspace, "none"), capture_output=True, text=True)
+        environment = _environment(workspace, "none")
+        done = subprocess.run(command, cwd=workspace.root, env=environment, capture_output=True, text=True, check=False)
         detail = " ".join(done.stderr.split()) or f"exit code {code}; see it with: cd {workspace.root} && dvc repro {name}"
         return StageFailed(f"{name} did not begin: {detail}")
     kinds: dict[int, type[NightowlError]] = {2: UserError, 75: Preempted, 130: Interrupted}

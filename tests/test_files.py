@@ -37,9 +37,14 @@ def test_a_folder_is_published_whole_or_not_at_all(tmp_path: Path) -> None:
     target = tmp_path / "out"
     with publishing_folder(target) as scratch:
         (scratch / "a").write_text("1")
-    with pytest.raises(RuntimeError, match="half way"), publishing_folder(target) as scratch:
-        (scratch / "b").write_text("2")
-        raise RuntimeError("half way")
+
+    def fail_half_way() -> None:
+        with publishing_folder(target) as scratch:
+            (scratch / "b").write_text("2")
+            raise RuntimeError("half way")
+
+    with pytest.raises(RuntimeError, match="half way"):
+        fail_half_way()
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
     assert [path.name for path in target.iterdir()] == ["a"]
 

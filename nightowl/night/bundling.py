@@ -3,7 +3,6 @@
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from nightowl.evaluation.metrics import Metrics
 from nightowl.night.record import Night, Pinned, workspace_in_tree
 from nightowl.params import load_params
 from nightowl.registry.bundle import BundleFiles, NightFacts, write_bundle
@@ -26,7 +25,7 @@ def bundle_night(night: Night, pinned: Pinned, registry: Registry) -> str:
     with TemporaryDirectory(prefix="nightowl-bundle-", dir=night.folder) as scratch:
         bundle = Path(scratch) / "bundle"
         record = write_bundle(bundle_files(workspace), facts, params, bundle)
-        return registry.register(night.detector, bundle, record, params.model_dump(mode="json"), _figures(workspace))
+        return registry.register(night.detector, bundle, record)
 
 
 def bundle_files(workspace: Workspace) -> BundleFiles:
@@ -52,10 +51,3 @@ def bundle_files(workspace: Workspace) -> BundleFiles:
 
 def _if_there(path: Path) -> Path | None:
     return path if path.exists() else None
-
-
-def _figures(workspace: Workspace) -> dict[str, float]:
-    """For MLflow's own pages: the figures that could be measured."""
-    metrics = Metrics.model_validate_json(workspace.metrics("candidate").read_bytes())
-    overall = {"map50": metrics.map50, "map75": metrics.map75, "map50_95": metrics.map50_95}
-    return {name: value for name, value in overall.items() if value is not None}

@@ -21,7 +21,7 @@ class PastNight:
 
 
 def night_key(dataset_version: str, params_sha256: str, base: str, code: str) -> str:
-    """SHA-256 over the four. `base` names the base weights (digest or architecture), `code` is any text that changes with it."""
+    """SHA-256 over the four. `base` is a digest or an architecture, `code` any text that changes with the code."""
     parts = {"dataset": dataset_version, "params": params_sha256, "base": base, "code": sha256_bytes(code.encode())}
     return sha256_bytes(canonical_json(parts).encode())
 

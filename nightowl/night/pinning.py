@@ -10,9 +10,9 @@ from nightowl.data.findings import Finding, write_findings
 from nightowl.data.manifest import Manifest, write_manifest
 from nightowl.data.pin import build_manifest
 from nightowl.data.source import record_source, source_folder
+from nightowl.evaluation.champion import ChampionRecord
 from nightowl.files import publishing_folder, write_atomic, write_record
 from nightowl.params import Params
-from nightowl.evaluation.champion import ChampionRecord
 from nightowl.registry.record import BundleRecord
 from nightowl.registry.restore import champion_record, fetch_champion_blobs
 from nightowl.registry.store import Registry

@@ -69,7 +69,7 @@ def _attempt(stage: str, run: Run, workspace: Workspace) -> StageOutcome:
         if explained is None:
             traceback.print_exc()
         return StageOutcome(status="failed", exit_code=(explained or StageFailed()).exit_code, message=str(explained or error))
-    except Exception as error:  # the border of the process: an unforeseen fault must still leave its outcome
+    except Exception as error:  # noqa: BLE001  the border of the process: an unforeseen fault must still leave its outcome
         traceback.print_exc()
         return StageOutcome(status="failed", exit_code=1, message=f"{stage}: {type(error).__name__}: {error}")
     return StageOutcome(status="done", exit_code=0, message="")
