@@ -1,0 +1,160 @@
+"""Reads what a night left behind into the content of its report.
+
+Only stages that ended well in this night are read: what an earlier night left in the same folder is not this night's. A file
+that is absent becomes None, and the page says so; a file that is broken is an error.
+"""
+
+import io
+import platform
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from ruamel.yaml import YAML
+
+from nightowl.data.findings import Finding, read_findings
+from nightowl.data.images import decode_bgr, verified_bytes
+from nightowl.data.manifest import SPLITS, Image, Manifest, Split, read_manifest
+from nightowl.data.source import source_folder
+from nightowl.errors import ParamsError
+from nightowl.evaluation.champion import read_champion
+from nightowl.evaluation.detections import read_detections
+from nightowl.evaluation.metrics import Curves, Metrics, Record
+from nightowl.evaluation.model_file import ModelRecord
+from nightowl.evaluation.verdict import Verdict
+from nightowl.export.parity import Parity
+from nightowl.files import sha256_file
+from nightowl.params import Params, load_params
+from nightowl.report.content import DataSummary, ExportSummary, Gallery, Lineage, NightFacts, ReportContent, SplitSummary
+from nightowl.report.gallery import build_gallery
+from nightowl.report.history import read_history
+from nightowl.settings import Settings
+from nightowl.stages.workspace import Workspace
+from nightowl.training.base import BaseWeights
+
+PACKAGES = ("nightowl", "torch", "ultralytics", "onnxruntime")
+
+T = TypeVar("T")
+R = TypeVar("R", bound=Record)
+
+
+def collect(workspace: Workspace, night: NightFacts) -> ReportContent:
+    """The content of the report on `night`, from the inputs and outputs in `workspace`.
+
+    Raises:
+        DataError, StageFailed, ValueError: when a file is there and is not what it should be.
+    """
+    evaluated = night.finished("evaluate")
+    dataset = _dataset(workspace, night)
+    curves = _record(Curves, workspace.curves("candidate")) if evaluated else None
+    return ReportContent(
+        detector=workspace.detector,
+        facts=night,
+        lineage=_lineage(workspace),
+        verdict=_record(Verdict, workspace.verdict) if night.finished("gate") else None,
+        candidate=_record(Metrics, workspace.metrics("candidate")) if evaluated else None,
+        champion=_record(Metrics, workspace.metrics("champion")) if evaluated else None,
+        curves=curves,
+        champion_curves=_record(Curves, workspace.curves("champion")) if evaluated else None,
+        model=_record(ModelRecord, workspace.model) if night.finished("train") else None,
+        history=_read(read_history, workspace.history) if night.finished("train") else None,
+        gallery=_gallery(workspace, dataset, curves) if dataset and curves else None,
+        data=summarise(dataset) if dataset else None,
+        findings=_findings(workspace, night),
+        export=_export(workspace) if night.finished("export") else None,
+    )
+
+
+def summarise(dataset: Manifest) -> DataSummary:
+    """A dataset version in figures."""
+    return DataSummary(
+        dataset_version=dataset.version(),
+        classes=dataset.classes,
+        splits=tuple(_split(dataset, split) for split in SPLITS),
+        num_crowds=sum(box.ignore for image in dataset.images for box in image.boxes),
+        split_rule=dataset.split_rule,
+    )
+
+
+def _split(dataset: Manifest, split: Split) -> SplitSummary:
+    images = dataset.of(split)
+    counts = Counter(box.class_id for image in images for box in image.boxes if not box.ignore)
+    return SplitSummary(
+        split=split,
+        num_images=len(images),
+        num_empty_images=sum(not image.boxes for image in images),
+        num_boxes=tuple(counts[index] for index in range(len(dataset.classes))),
+    )
+
+
+def _dataset(workspace: Workspace, night: NightFacts) -> Manifest | None:
+    """What the stages worked on; before prepare, what was pinned."""
+    return _read(read_manifest, workspace.dataset if night.finished("prepare") else workspace.manifest)
+
+
+def _findings(workspace: Workspace, night: NightFacts) -> tuple[Finding, ...] | None:
+    found = _read(read_findings, workspace.quarantine if night.finished("prepare") else workspace.findings)
+    return None if found is None else tuple(found)
+
+
+def _gallery(workspace: Workspace, dataset: Manifest, curves: Curves) -> Gallery | None:
+    detections = _read(read_detections, workspace.detections("candidate"))
+    if detections is None:
+        return None
+    pixels = partial(_pixels, workspace.settings, workspace.detector)
+    return build_gallery(dataset, detections, curves.confusion_confidence, pixels)
+
+
+def _pixels(settings: Settings, detector: str, image: Image) -> NDArray[np.uint8]:
+    """The pixels that were pinned. Raises DataError when the source no longer holds them."""
+    return decode_bgr(verified_bytes(source_folder(settings, detector), image), image.path)
+
+
+def _export(workspace: Workspace) -> ExportSummary | None:
+    parity = _record(Parity, workspace.parity)
+    if parity is None or not workspace.onnx.exists():
+        return None
+    sizes = workspace.weights.stat().st_size, workspace.onnx.stat().st_size
+    return ExportSummary(parity=parity, weights_num_bytes=sizes[0], onnx_num_bytes=sizes[1])
+
+
+def _lineage(workspace: Workspace) -> Lineage:
+    params = _params(workspace)
+    return Lineage(
+        params_sha256=params.digest() if params else None,
+        params_yaml=_yaml(params) if params else None,
+        environment_sha256=_read(sha256_file, workspace.root / "requirements.lock"),
+        base=_record(BaseWeights, workspace.base),
+        champion=_read(read_champion, workspace.champion),
+        versions=(("python", platform.python_version()), *((name, version(name)) for name in PACKAGES)),
+    )
+
+
+def _params(workspace: Workspace) -> Params | None:
+    """None where a night failed because of its params: its message names the fault."""
+    try:
+        return load_params(workspace.root, workspace.detector)
+    except ParamsError:
+        return None
+
+
+def _yaml(params: Params) -> str:
+    out = io.StringIO()
+    writer = YAML(typ="safe", pure=True)
+    writer.default_flow_style = False
+    writer.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
+    writer.dump(params.model_dump(mode="json"), out)
+    return out.getvalue()
+
+
+def _record(kind: type[R], path: Path) -> R | None:
+    return _read(lambda at: kind.model_validate_json(at.read_bytes()), path)
+
+
+def _read(reader: Callable[[Path], T], path: Path) -> T | None:
+    return reader(path) if path.exists() else None

@@ -1,0 +1,162 @@
+"""What a report says, as one frozen record: everything the page needs, nothing read from disk while it is drawn.
+
+A part that is None was not made in this night, and the page says so; it is never shown as zero.
+"""
+
+from datetime import datetime
+from typing import Literal
+
+from nightowl.data.findings import Finding
+from nightowl.data.manifest import Split
+from nightowl.evaluation.champion import ChampionRecord
+from nightowl.evaluation.metrics import Curves, Metrics, Record
+from nightowl.evaluation.model_file import ModelRecord
+from nightowl.evaluation.verdict import Verdict
+from nightowl.export.parity import Parity
+from nightowl.training.base import BaseWeights
+
+NightEnding = Literal["promoted", "refused", "nothing_new", "failed"]
+
+
+class StageTiming(Record):
+    """A stage that ended well in this night: executed here, or restored from the cache."""
+
+    stage: str
+    executed: bool
+    seconds: float
+
+
+class Failure(Record):
+    """Why a night ended before its verdict; `interrupted` when it was stopped from outside and will go on."""
+
+    stage: str | None
+    message: str
+    interrupted: bool = False
+
+
+class NightFacts(Record):
+    """What only the night itself knows. `refused` covers every judged candidate that was not promoted."""
+
+    night_id: str
+    started_at: datetime
+    seconds: float
+    code_commit: str
+    dirty: bool
+    ending: NightEnding
+    sentence: str
+    registered_version: str | None = None
+    previous_champion: str | None = None
+    stages: tuple[StageTiming, ...] = ()
+    failure: Failure | None = None
+
+    def finished(self, stage: str) -> bool:
+        return any(timing.stage == stage for timing in self.stages)
+
+
+class SplitSummary(Record):
+    """One split: its images, those without any object, and objects a class in the order of the classes."""
+
+    split: Split
+    num_images: int
+    num_empty_images: int
+    num_boxes: tuple[int, ...]
+
+
+class DataSummary(Record):
+    """A dataset version in figures; crowds are counted apart, as they are neither found nor missed."""
+
+    dataset_version: str
+    classes: tuple[str, ...]
+    splits: tuple[SplitSummary, ...]
+    num_crowds: int
+    split_rule: str
+
+
+class Series(Record):
+    """A named curve of (x, y); y is None where there is no figure, and the line has a gap there."""
+
+    name: str
+    points: tuple[tuple[float, float | None], ...]
+
+
+class HistoryChart(Record):
+    """Curves over epochs that share one axis; `unit_range` when it runs from 0 to 1."""
+
+    title: str
+    series: tuple[Series, ...]
+    unit_range: bool = False
+
+
+class DrawnBox(Record):
+    """A box on a thumbnail, boxes_xyxy in its pixels. `score` is None for truth."""
+
+    kind: Literal["found", "missed", "crowd", "right", "false", "in_crowd"]
+    name: str
+    score: float | None
+    x1: float
+    y1: float
+    x2: float
+    y2: float
+
+
+class Thumbnail(Record):
+    """A test image, scaled to `width` x `height`. `jpeg` is base64; None when the pixels cannot be shown, `note` says why."""
+
+    path: str
+    width: int
+    height: int
+    jpeg: str | None
+    note: str | None
+    num_missed: int
+    num_false: int
+    num_truth: int
+    num_boxes_left_out: int
+    boxes: tuple[DrawnBox, ...]
+
+
+class Gallery(Record):
+    """The images with most errors, then the best of the rest, at one confidence and IoU 0.5."""
+
+    confidence: float
+    num_images: int
+    num_without_error: int
+    worst: tuple[Thumbnail, ...]
+    best: tuple[Thumbnail, ...]
+
+
+class ExportSummary(Record):
+    """The artefact that ships against the weights it came from; sizes in bytes."""
+
+    parity: Parity
+    weights_num_bytes: int
+    onnx_num_bytes: int
+
+
+class Lineage(Record):
+    """What the night depended on, besides its data."""
+
+    params_sha256: str | None
+    params_yaml: str | None
+    environment_sha256: str | None
+    base: BaseWeights | None
+    champion: ChampionRecord | None
+    versions: tuple[tuple[str, str], ...]
+
+
+class ReportContent(Record):
+    """A whole page."""
+
+    detector: str
+    facts: NightFacts
+    lineage: Lineage
+    verdict: Verdict | None = None
+    candidate: Metrics | None = None
+    champion: Metrics | None = None
+    curves: Curves | None = None
+    champion_curves: Curves | None = None
+    model: ModelRecord | None = None
+    history: tuple[HistoryChart, ...] | None = None
+    gallery: Gallery | None = None
+    data: DataSummary | None = None
+    findings: tuple[Finding, ...] | None = None
+    export: ExportSummary | None = None
