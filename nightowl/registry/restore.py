@@ -70,7 +70,7 @@ def _fetch_base(registry: Registry, detector: str, sha256: str, blobs: Path) -> 
 
 def _fetch_blobs(registry: Registry, detector: str, version: str, wanted: tuple[str, ...], blobs: Path) -> None:
     store = BlobStore(blobs)
-    if all(store.path_of(sha256).exists() for sha256 in wanted):
+    if all(store.has(sha256) for sha256 in wanted):
         return
     record = registry.record(detector, version)
     with TemporaryDirectory(prefix="nightowl-fetch-") as scratch:

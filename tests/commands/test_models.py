@@ -1,0 +1,110 @@
+"""`nightowl models`, `promote` and `rollback`, as a person calls them."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from nightowl.commands import models
+from nightowl.errors import RegistryError
+from nightowl.registry.store import Registry
+from tests.bundles import Made, new_registry, registered
+
+# MLflow 3.17 sets up its tables with an option that SQLAlchemy 2.1 is about to drop.
+pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy:DeprecationWarning")
+
+app = typer.Typer()
+app.command()(models.models)
+app.command()(models.promote)
+app.command()(models.rollback)
+
+
+@pytest.fixture
+def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Registry:
+    """An empty registry, and a checkout around the current folder that uses it."""
+    subprocess.run(["git", "init", "--quiet", str(tmp_path / "checkout")], check=True)
+    (tmp_path / "checkout" / "params.yaml").write_text("detectors: [demo]\n")
+    (tmp_path / "checkout" / "dvc.yaml").write_text("stages: {}\n")
+    monkeypatch.setenv("NIGHTOWL_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path / "checkout")
+    return new_registry(tmp_path / "home")
+
+
+def call(*arguments: str) -> Result:
+    result = CliRunner().invoke(app, arguments)
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def test_an_empty_registry_says_so_and_what_makes_a_version(registry: Registry, tmp_path: Path) -> None:
+    where = tmp_path / "home" / "registry" / "mlflow.db"
+    assert (
+        call("models", "demo").output == f"demo has no registered version in {where}; a night makes one: nightowl night demo\n"
+    )
+    assert call("models").output.startswith("no detector has a registered version in ")
+    assert json.loads(call("models", "--json").output) == {}
+
+
+def test_off_a_terminal_each_version_is_a_line_newest_first(registry: Registry, tmp_path: Path) -> None:
+    registered(
+        registry,
+        tmp_path,
+        Made(night="night-1"),
+        Made(night="night-2", weights=b"two", map50=None, verdict="refuse", dirty=True),
+    )
+    call("promote", "demo", "1", "--reason", "first")
+    lines = [line.split("\t") for line in call("models", "demo").output.splitlines()]
+    assert [line[:8] for line in lines] == [
+        ["demo", "2", "not promoted (dirty tree)", "night-2", "-", "-", "refuse", "passed"],
+        ["demo", "1", "champion", "night-1", "0.800", "0.800", "promote", "passed"],
+    ]
+
+
+def test_json_holds_versions_and_history(registry: Registry, tmp_path: Path) -> None:
+    registered(registry, tmp_path, Made(night="night-1"))
+    call("promote", "demo", "1", "--reason", "first")
+    found = json.loads(call("models", "--json").output)["demo"]
+    (version,) = found["versions"]
+    assert (version["version"], version["state"], version["champion"]) == ("1", "champion", True)
+    assert version["record"]["night_id"] == "night-1"
+    assert [(event["action"], event["version"], event["reason"]) for event in found["history"]] == [("promote", "1", "first")]
+
+
+def test_on_a_terminal_there_is_a_table_with_the_history(
+    registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registered(registry, tmp_path, Made(night="night-1"))
+    call("promote", "demo", "1", "--reason", "first [bold]of all[/bold]")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "200")
+    output = call("models").output
+    assert "mAP50-95" in output and "night-1" in output
+    assert "promoted version 1: first [bold]of all[/bold]" in output
+
+
+def test_promote_and_rollback_say_what_changed(registry: Registry, tmp_path: Path) -> None:
+    registered(registry, tmp_path, Made(night="night-1"), Made(night="night-2", weights=b"two"))
+    assert call("promote", "demo", "1", "--reason", "first").output == "demo: version 1 is the champion now\n"
+    assert call("promote", "demo", "2", "--reason", "better").output == (
+        "demo: version 2 is the champion now; before it: version 1\n"
+    )
+    assert call("promote", "demo", "2", "--reason", "again").output == (
+        "demo: version 2 is the champion already; nothing was changed\n"
+    )
+    assert call("rollback", "demo", "--reason", "worse in the field").output == (
+        "demo: version 1 is the champion again; taken back: version 2\n"
+    )
+    assert [event.reason for event in registry.history("demo")] == ["first", "better", "worse in the field"]
+
+
+def test_a_refused_version_needs_force_and_a_reason(registry: Registry, tmp_path: Path) -> None:
+    registered(registry, tmp_path, Made(verdict="refuse"))
+    with pytest.raises(RegistryError, match="--force"):
+        call("promote", "demo", "1", "--reason", "we need it")
+    assert call("promote", "demo", "1", "--force").exit_code == 2, "no reason given"
+    assert call("promote", "demo", "1", "--reason", "we need it", "--force").exit_code == 0
+    assert registry.history("demo")[0].forced
