@@ -23,7 +23,7 @@ FORMAT = 1
 
 
 class Box(NamedTuple):
-    """One labelled object: its class index and its corners in pixels (xyxy). `ignore` marks a crowd: neither found nor missed."""
+    """One labelled object: its class index and its corners in pixels (xyxy). `ignore` marks a crowd: neither hit nor miss."""
 
     class_id: int
     x1: float

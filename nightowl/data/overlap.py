@@ -1,7 +1,8 @@
 """No split serves two roles: an image that several splits list keeps one of them, and that is said.
 
-When a split lies wholly within another (one folder named twice), its role is dropped and will be taken by hash instead: val
-within train, test within train, test within val. Otherwise a shared image leaves train, or leaves test for val.
+One folder named twice loses its second role, which will be taken by hash instead: val or test that equals train, test that
+lies within val. Otherwise a shared image leaves train, so that nothing is judged on what it was fitted to, or leaves test for
+val.
 """
 
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ from nightowl.data.findings import Finding
 from nightowl.data.formats.listing import Labelled
 from nightowl.data.manifest import Split
 
-_WITHIN: tuple[tuple[Split, Split], ...] = (("val", "train"), ("test", "train"), ("test", "val"))
+_TWICE: tuple[tuple[Split, Split], ...] = (("val", "train"), ("test", "train"), ("test", "val"))
 _LEAVES: tuple[tuple[Split, Split], ...] = (("train", "val"), ("train", "test"), ("test", "val"))
 
 
@@ -30,12 +31,12 @@ def one_split_each(images: Sequence[Labelled]) -> tuple[list[Labelled], list[Fin
 
 def _drop_roles(members: dict[Split, set[str]]) -> list[Finding]:
     findings = []
-    for inner, outer in _WITHIN:
-        shared = members[inner]
-        if shared and shared <= members[outer]:
-            detail = f"all {len(shared)} images of {inner} are also in {outer}: not used as {inner}, which is taken by hash"
+    for second, first in _TWICE:
+        shared = members[second]
+        if shared and (shared == members[first] or (first == "val" and shared <= members[first])):
+            detail = f"all {len(shared)} images of {second} are also in {first}: not used as {second}, which is taken by hash"
             findings.append(Finding(kind="split_overlap", path=min(shared), detail=detail, action="left out"))
-            members[inner] = set()
+            members[second] = set()
     return findings
 
 

@@ -65,6 +65,8 @@ def _files(root: Path, params: DataParams) -> list[Path]:
         return [_named(root, name, "params data.splits") for name in named]
     if params.annotations is not None and params.annotations.endswith(".json"):
         return [_named(root, params.annotations, "params data.annotations")]
+    if params.annotations is not None and params.annotations.endswith((".yaml", ".yml")):
+        return []
     if params.annotations is not None:
         candidates = [*require_folder(root, params.annotations, "params data.annotations").glob("*.json")]
     else:

@@ -17,6 +17,7 @@ from nightowl.data.manifest import Box, Split
 from nightowl.errors import DataError
 
 Layout = Literal["yolo", "coco", "voc"]
+SPLIT_NAMES: dict[Split, tuple[str, ...]] = {"train": ("train",), "val": ("val", "valid", "validation"), "test": ("test",)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,12 @@ def is_image(path: Path | str) -> bool:
 def images_below(root: Path, folder: Path) -> list[str]:
     """Paths inside `root` of the image files below `folder`, sorted."""
     return sorted(relative(root, path) for path in walk_files(folder) if is_image(path))
+
+
+def split_of_folder(path: str) -> Split | None:
+    """The split after which one of the folders of `path` is named, None when none is."""
+    folders = path.lower().split("/")[:-1]
+    return next((split for split, names in SPLIT_NAMES.items() for name in names if name in folders), None)
 
 
 def read_text(root: Path, path: Path) -> str:

@@ -23,9 +23,10 @@ def split_lists(root: Path, params: DataParams, listing: Listing) -> dict[Split,
         return {split: _named(root, params.splits[split], split) for split in SPLITS if split in params.splits}
     folders = [root / folder for folder in _USUAL_FOLDERS] if listing.layout == "voc" else []
     for folder in folders:
-        found: dict[Split, Path] = {split: folder / f"{split}.txt" for split in SPLITS if (folder / f"{split}.txt").is_file()}
-        if "train" not in found and (folder / "trainval.txt").is_file():
-            found["train"] = folder / "trainval.txt"
+        names = {split: f"{split}.txt" for split in SPLITS}
+        if not (folder / "train.txt").is_file():
+            names["train"] = "trainval.txt"
+        found: dict[Split, Path] = {split: folder / name for split, name in names.items() if (folder / name).is_file()}
         if found:
             return found
     return {}

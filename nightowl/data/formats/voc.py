@@ -1,4 +1,5 @@
-"""Pascal VOC: an XML file for each image, matched by name, and lists of names for the splits.
+"""Pascal VOC: an XML file for each image, matched by name, and lists of names for the splits, or folders
+named after them.
 
 Corners are kept as they are written, `xmin..xmax`: the standard counts pixels from 1 and includes the last, but the tools that
 write VOC today do not agree on that, and the difference is one pixel. `difficult` becomes ignore, as the VOC evaluation has
@@ -18,6 +19,7 @@ from nightowl.data.formats.listing import (
     images_below,
     relative,
     require_folder,
+    split_of_folder,
     walk_files,
 )
 from nightowl.data.manifest import Box
@@ -59,7 +61,7 @@ def annotation_and_image_folders(root: Path, params: DataParams) -> tuple[Path, 
 
 
 def list_voc(root: Path, params: DataParams) -> Listing:
-    """The data set in `root`, without splits. Raises DataError when parts are missing or a name is not in data.classes."""
+    """The data set in `root`, before lists of names. Raises DataError when parts are missing or data.classes lacks a name."""
     annotations, images = annotation_and_image_folders(root, params)
     by_stem = _by_stem(root, images)
     read: dict[str, list[NamedBox]] = {}
@@ -79,8 +81,14 @@ def list_voc(root: Path, params: DataParams) -> Listing:
         _finding("image_without_label", image, "no XML file: not annotated", "left out") for image in sorted(by_stem.values())
     ]
     classes = _classes(root, annotations, read, params)
+    folders = [split_of_folder(image) for image in read]
+    by_folder = "train" in folders and None not in folders
     listed = tuple(
-        Labelled(image, None, tuple(box._replace(class_id=classes.index(name)) for name, box in boxes))
+        Labelled(
+            image,
+            split_of_folder(image) if by_folder else None,
+            tuple(box._replace(class_id=classes.index(name)) for name, box in boxes),
+        )
         for image, boxes in sorted(read.items())
     )
     description = (

@@ -14,6 +14,7 @@ from ruamel.yaml.error import YAMLError
 from nightowl.data.findings import Finding
 from nightowl.data.formats.classes import check_names, class_order
 from nightowl.data.formats.listing import (
+    SPLIT_NAMES,
     Labelled,
     Listing,
     content_of,
@@ -24,13 +25,13 @@ from nightowl.data.formats.listing import (
     read_text,
     relative,
     require_folder,
+    split_of_folder,
 )
 from nightowl.data.formats.yolo_labels import parse_labels, stray_labels
 from nightowl.data.manifest import SPLITS, Box, Split
 from nightowl.errors import DataError
 from nightowl.params import DataParams
 
-_ALIASES: dict[Split, tuple[str, ...]] = {"train": ("train",), "val": ("val", "valid", "validation"), "test": ("test",)}
 _USUAL_NAMES = ("data.yaml", "dataset.yaml")
 
 
@@ -39,7 +40,7 @@ def yolo_evidence(root: Path, params: DataParams) -> list[str]:
     named = [relative(root, path) for path in _yamls(root, params)]
     if named:
         return named
-    places = [root / "labels", *(root / name / "labels" for names in _ALIASES.values() for name in names)]
+    places = [root / "labels", *(root / name / "labels" for names in SPLIT_NAMES.values() for name in names)]
     return [f"{relative(root, place)}/*.txt" for place in places if place.is_dir() and any(place.rglob("*.txt"))]
 
 
@@ -134,7 +135,7 @@ def _names(values: dict[str, object], path: Path) -> tuple[str, ...]:
 
 
 def _entries(values: dict[str, object], split: Split, path: Path) -> list[str]:
-    keys = [key for key in _ALIASES[split] if values.get(key)]
+    keys = [key for key in SPLIT_NAMES[split] if values.get(key)]
     if len(keys) > 1:
         raise DataError(f"{path}: both {' and '.join(f'`{key}`' for key in keys)} are given; keep one")
     value = values[keys[0]] if keys else []
@@ -184,9 +185,7 @@ def _undescribed(root: Path, params: DataParams) -> tuple[str, tuple[str, ...], 
     folder = require_folder(root, params.images, "params data.images") if params.images else root
     splits: dict[Split, list[str]] = {}
     for image in images_below(root, folder):
-        parts = image.split("/")[:-1]
-        split: Split = next((s for s in SPLITS for name in _ALIASES[s] if name in parts), "train")
-        splits.setdefault(split, []).append(image)
+        splits.setdefault(split_of_folder(image) or "train", []).append(image)
     return "its folders", check_names(params.classes, "params data.classes"), splits, []
 
 
