@@ -42,7 +42,8 @@ def detect(root: Path, params: DataParams) -> Layout:
     if len(found) > 1:
         listed = "; ".join(f"{layout} by {', '.join(evidence[:4])}" for layout, evidence in found.items())
         raise DataError(
-            f"{root}: {len(found)} layouts at once: {listed}; choose one: data.layout in params ({', '.join(found)})"
+            f"{root}: {len(found)} layouts at once: {listed}; choose one of {', '.join(found)}: "
+            "data.layout in params, or --layout of `nightowl data inspect`"
         )
     return next(iter(found))
 

@@ -51,6 +51,9 @@ def annotation_and_image_folders(root: Path, params: DataParams) -> tuple[Path, 
     if len(folders) > 1:
         named = ", ".join(relative(root, folder) + "/" for folder in folders)
         raise DataError(f"{root}: XML files in {named}; name one in params data.annotations")
+    standard = root / "JPEGImages"
+    if folders[0].name == "Annotations" and standard.is_dir():
+        return folders[0], standard
     found = [root / name for name in _IMAGE_FOLDERS if (root / name).is_dir()]
     if len(found) != 1:
         raise DataError(

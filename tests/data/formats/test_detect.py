@@ -33,7 +33,8 @@ def test_two_layouts_at_once_are_an_error_that_lists_both_until_params_choose(tm
         detect(tmp_path, AUTO)
     assert str(raised.value) == (
         f"{tmp_path}: 2 layouts at once: yolo by data.yaml; coco by annotations/instances_train.json, "
-        "annotations/instances_val.json; choose one: data.layout in params (yolo, coco)"
+        "annotations/instances_val.json; choose one of yolo, coco: data.layout in params, or --layout of "
+        "`nightowl data inspect`"
     )
     assert len(list_source(tmp_path, DataParams(layout="coco")).images) == 2
     assert len(list_source(tmp_path, DataParams(layout="yolo")).images) == 8

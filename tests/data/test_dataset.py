@@ -1,0 +1,29 @@
+from pathlib import Path
+
+from nightowl.data.dataset import read_source
+from nightowl.data.manifest import Box
+from nightowl.params import DataParams
+from tests.datasets import Sample, a_dataset, write_text, write_yolo_dataset
+
+
+def test_boxes_come_in_pixels_and_images_in_order_of_path(tmp_path: Path) -> None:
+    box = Box(1, 4, 6, 24, 26)
+    samples = [Sample("z", (box,)), *a_dataset()]
+    dataset = read_source(write_yolo_dataset(tmp_path, samples), DataParams())
+    paths = [image.path for image in dataset.images]
+    assert paths == sorted(paths)
+    (found,) = next(image for image in dataset.images if image.path.endswith("z.png")).boxes
+    assert max(abs(a - b) for a, b in zip(found, box, strict=True)) < 1e-4
+    assert dataset.num_images() == {"train": 5, "val": 2, "test": 2}
+
+
+def test_findings_are_in_one_order_whatever_the_order_of_reading(tmp_path: Path) -> None:
+    root = write_yolo_dataset(tmp_path, a_dataset())
+    write_text(root / "images" / "val" / "val000.png", "no image")
+    write_text(root / "labels" / "train" / "train001.txt", "rubbish\nmore rubbish\n")
+    findings = read_source(root, DataParams()).findings
+    assert [(finding.kind, finding.path) for finding in findings] == [
+        ("unparsable_label", "images/train/train001.png"),
+        ("unparsable_label", "images/train/train001.png"),
+        ("unreadable_image", "images/val/val000.png"),
+    ]

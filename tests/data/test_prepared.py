@@ -1,0 +1,72 @@
+from dataclasses import replace
+
+import pytest
+
+from nightowl.data.findings import Finding
+from nightowl.data.manifest import SPLITS, Box, Image, Manifest
+from nightowl.data.prepared import Prepared, prepare, require_usable
+from nightowl.errors import DataError
+
+GOOD = Box(0, 1, 2, 30, 40)
+
+
+def a_manifest(num: int = 30, boxes: tuple[Box, ...] = (GOOD,)) -> Manifest:
+    images = [Image(f"{number:03}.jpg", "0" * 64, 1, 64, 48, SPLITS[number % 3], boxes) for number in range(num)]
+    return Manifest(("scratch", "dent"), tuple(images), "rule", "digest")
+
+
+def with_boxes(manifest: Manifest, boxes: dict[str, tuple[Box, ...]]) -> Manifest:
+    return replace(manifest, images=tuple(replace(i, boxes=boxes.get(i.path, i.boxes)) for i in manifest.images))
+
+
+def finding(path: str) -> Finding:
+    return Finding(kind="unreadable_image", path=path, detail="no image", action="image quarantined")
+
+
+def test_sound_data_stays_as_it_is() -> None:
+    manifest = a_manifest()
+    prepared = prepare(manifest, [], {})
+    assert prepared.dataset == manifest and prepared.findings == ()
+    summary = prepared.summary
+    assert (summary.images, summary.boxes) == ({"train": 10, "val": 10, "test": 10}, {"scratch": 30, "dent": 0})
+    assert (summary.broken_fraction, summary.dataset_version) == (0, manifest.version())
+
+
+def test_broken_images_and_boxes_leave_with_a_finding_each_and_are_counted() -> None:
+    boxes = {"001.jpg": (GOOD, Box(0, 5, 5, 5, 9)), "002.jpg": (Box(0, 1, 1, 100, 40),), "003.jpg": (GOOD, GOOD)}
+    prepared = prepare(with_boxes(a_manifest(), boxes), [finding("gone.jpg")], {"000.jpg": "truncated"})
+    kept = {image.path: image.boxes for image in prepared.dataset.images}
+    assert "000.jpg" not in kept
+    assert kept["001.jpg"] == (GOOD,)
+    assert kept["002.jpg"] == (Box(0, 1, 1, 64, 40),)
+    assert kept["003.jpg"] == (GOOD,)
+    summary = prepared.summary
+    assert (summary.quarantined_images, summary.quarantined_boxes, summary.clipped_boxes) == (2, 2, 1)
+    assert summary.broken_fraction == 3 / 31, "gone, 000 and 001; a clipped or doubled box loses nothing"
+    assert summary.findings == {"duplicate_box": 1, "out_of_frame_box": 1, "unreadable_image": 2, "zero_area_box": 1}
+
+
+def test_more_broken_images_than_allowed_stop_it() -> None:
+    prepared = prepare(a_manifest(), [], {f"{number:03}.jpg": "truncated" for number in range(4)})
+    require_usable(prepared, 0.2)
+    with pytest.raises(DataError) as raised:
+        require_usable(prepared, 0.1)
+    assert str(raised.value) == (
+        "13.3% of the images are broken, at most 10.0% are allowed (params prepare.max_quarantined_fraction): "
+        "4 unreadable_image; first: 000.jpg: truncated; repair the data or raise the limit"
+    )
+
+
+@pytest.mark.parametrize(
+    ("prepared", "message"),
+    [
+        (prepare(a_manifest(boxes=()), [], {}), "no usable box is left in 30 images: none was labelled"),
+        (prepare(a_manifest(boxes=(Box(0, 5, 5, 5, 9),)), [], {}), "no usable box is left in 30 images: 30 zero_area_box"),
+        (prepare(a_manifest(), [], {f"{n:03}.jpg": "x" for n in range(30)}), "no usable box is left in 0 images"),
+        (prepare(a_manifest(), [], {f"{n:03}.jpg": "x" for n in range(2, 30, 3)}), "no usable image is left in test: 10 unre"),
+        (prepare(Manifest(("a",), (), "rule"), [], {}), "no usable box is left in 0 images"),
+    ],
+)
+def test_data_of_which_nothing_is_left_stops_it(prepared: Prepared, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        require_usable(prepared, 1.0)
