@@ -3,6 +3,7 @@
 import os
 from functools import cache
 
+import PIL.Image
 import torch
 
 from nightowl.evaluation.card import ModelCard
@@ -19,18 +20,38 @@ SIZE = 96
 def tiny_module(head: Head = "raw") -> torch.nn.Module:
     """The same module every time; nobody may change it. `end2end` is yolo26n with its NMS-free head."""
     os.environ |= {"YOLO_OFFLINE": "1", "YOLO_AUTOINSTALL": "false"}
+    pillow_open = PIL.Image.open
     from ultralytics.nn.tasks import DetectionModel
 
+    PIL.Image.open = pillow_open  # ultralytics puts its own in place, which asks for more packages on a broken image
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        model = DetectionModel("yolo11n.yaml" if head == "raw" else "yolo26n.yaml", nc=len(CLASSES), verbose=False).eval()
+        model = DetectionModel("yolo11n.yaml" if head == "raw" else "yolo26n.yaml", nc=len(CLASSES), verbose=False)
+        _settle(model)
     model.names = dict(enumerate(CLASSES))
     detect = model.model[-1]
     detect.end2end = head == "end2end"
-    for branch in [*detect.cv3, *getattr(detect, "one2one_cv3", [])]:
-        branch[-1].weight.data *= 60
-        branch[-1].bias.data[:] = -2.0
-    return model
+    for scores in [*detect.cv3, *getattr(detect, "one2one_cv3", [])]:
+        scores[-1].bias.data[:] = -2.0
+    for sides in [*detect.cv2, *getattr(detect, "one2one_cv2", [])]:
+        sides[-1].weight.data *= 0.3
+        sides[-1].bias.data[:] = _small_boxes(detect.reg_max)
+    return model.eval()
+
+
+def _small_boxes(num_bins: int) -> torch.Tensor:
+    """A bias (4 * bins) for boxes of two to three strides a side, which mostly lie inside the image."""
+    bins = torch.arange(num_bins)
+    return (-((bins - 1.2) ** 2)).repeat(4) if num_bins > 1 else torch.full((4,), 1.2)
+
+
+def _settle(model: torch.nn.Module) -> None:
+    """Let BatchNorm see coloured squares once: with its initial statistics every anchor would say the same."""
+    for part in model.modules():
+        if isinstance(part, torch.nn.BatchNorm2d):
+            part.momentum = 1.0
+    with torch.no_grad():
+        model.train()(torch.nn.functional.interpolate(torch.rand(16, 3, 6, 6), (SIZE, SIZE)))
 
 
 def tiny_card(head: Head = "raw", overall: float | None = 0.3) -> ModelCard:

@@ -2,7 +2,6 @@
 
 import re
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
@@ -25,9 +24,7 @@ def predict(
     from nightowl.evaluation.runners import OnnxRunner
 
     _check(images, output)
-    with TemporaryDirectory(prefix="nightowl-") as scratch:
-        runner = OnnxRunner(resolve_model(model, Path(scratch)))
-        result = run(runner, model, images, confidence, output)
+    result = run(OnnxRunner(resolve_model(model)), model, images, confidence, output)
     for image in result.images:
         found = image.error if image.detections is None else _summary([d.class_name for d in image.detections])
         print(found if image.error else f"{image.image}: {found}")
@@ -37,8 +34,8 @@ def predict(
         raise typer.Exit(UserError.exit_code)
 
 
-def resolve_model(model: str, scratch: Path) -> Path:
-    """The ONNX file that `model` names: a file, or a registered version fetched into `scratch`.
+def resolve_model(model: str) -> Path:
+    """The ONNX file that `model` names: a file, or a registered version, fetched to the home once.
 
     Raises:
         UserError: when it is neither; RegistryError when there is no such version.
@@ -50,9 +47,12 @@ def resolve_model(model: str, scratch: Path) -> Path:
         raise UserError(f"--model {model}: expected NAME@champion, NAME@7 (a version), or a path that ends in .onnx")
     from nightowl.commands.place import settings_here
     from nightowl.registry.store import open_registry
+    from nightowl.settings import home_of
 
-    bundle: Path = open_registry(settings_here()).fetch(named["detector"], named["version"], scratch)
-    return bundle / "model.onnx"
+    settings = settings_here()
+    registry, detector = open_registry(settings), named["detector"]
+    version = registry.version(detector, named["version"]).version
+    return registry.fetch(detector, version, home_of(settings) / "bundles" / detector / version) / "model.onnx"
 
 
 def _check(images: list[Path], output: Path) -> None:

@@ -48,7 +48,7 @@ def _label(
     left, top, right, bottom = pen.textbbox((0, 0), box.label, font=font)
     width, height = right - left + 4, bottom - top + 4
     x = min(max(box.box_xyxy[0], 0), max(size[0] - width, 0))
-    y = box.box_xyxy[1] - height if box.box_xyxy[1] >= height else box.box_xyxy[1]
+    y = box.box_xyxy[1] - height if box.box_xyxy[1] >= height else max(box.box_xyxy[1], 0)
     pen.rectangle((x, y, x + width, y + height), fill=box.colour)
     pen.text((x + 2 - left, y + 2 - top), box.label, fill=_readable_on(box.colour), font=font)
 

@@ -34,15 +34,23 @@ class Measured(NamedTuple):
 
 
 def evaluate(
-    truth: Truth, detections: Detections, subject: Subject, *, max_detections: int, confusion_confidence: float
+    truth: Truth,
+    detections: Detections,
+    subject: Subject,
+    *,
+    max_detections: int,
+    confusion_confidence: float,
+    truth_needed: bool = True,
 ) -> Measured:
     """Figures and curves of detections against truth with the same images and classes.
 
+    Without `truth_needed`, as for the few classes that a champion shares, no truth gives figures that are all None.
+
     Raises:
-        DataError: when there are no images, or no truth in them.
+        DataError: when there are no images, or (where needed) no truth in them.
         StageFailed: when a score or a box is NaN or infinite; the image is named.
     """
-    _check(truth, detections, subject.split)
+    _check(truth, detections, subject.split, truth_needed)
     precision = average_precision(truth, detections, max_detections)
     points = _points(truth, detections)
     metrics = Metrics(
@@ -74,11 +82,11 @@ def choose_operating_point(truth: Truth, detections: Detections, dataset_version
     return OperatingPoint(split=split, dataset_version=dataset_version, overall=overall.confidence, classes=tuple(thresholds))
 
 
-def _check(truth: Truth, detections: Detections, split: str) -> None:
+def _check(truth: Truth, detections: Detections, split: str, truth_needed: bool = True) -> None:
     assert truth.images == detections.images and truth.classes == detections.classes
     if not truth.images:
         raise DataError(f"{split}: no images; nothing can be measured, so give this split some (params: data.split)")
-    if not truth.counts().sum():
+    if truth_needed and not truth.counts().sum():
         raise DataError(f"{split}: {len(truth.images)} images without a single labelled object; nothing can be measured")
     broken = ~(np.isfinite(detections.score) & np.isfinite(detections.boxes_xyxy).all(axis=1))
     if broken.any():

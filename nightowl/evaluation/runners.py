@@ -50,7 +50,7 @@ class OnnxRunner:
     def __init__(self, path: Path, threads: int = 0) -> None:
         """Open `path`; `threads` is the number of threads an operator may use, 0 for all cores."""
         import onnxruntime
-        from onnxruntime.capi import onnxruntime_pybind11_state as errors
+        from onnxruntime.capi import onnxruntime_pybind11_state as ort
 
         if not path.is_file():
             raise WeightsError(f"{path}: no such model file")
@@ -59,7 +59,7 @@ class OnnxRunner:
         options.log_severity_level = 3
         try:
             self._session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-        except (errors.Fail, errors.InvalidArgument, errors.InvalidGraph, errors.InvalidProtobuf, errors.NotImplemented) as error:
+        except (ort.Fail, ort.InvalidArgument, ort.InvalidGraph, ort.InvalidProtobuf, ort.NotImplemented) as error:
             detail = str(error).splitlines()[0]
             raise WeightsError(f"{path}: expected an ONNX model, onnxruntime cannot open it: {detail}") from error
         self._input = self._session.get_inputs()[0].name

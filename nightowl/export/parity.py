@@ -50,15 +50,16 @@ class Gap(NamedTuple):
 def compare_outputs(ours: NDArray[np.float32], theirs: NDArray[np.float32], head: Head, confidence: float) -> Gap:
     """The gap between two outputs of one head for the same batch; see `Head`.
 
-    An end-to-end head sorts by score, and near-equal scores may swap: scores are compared in order, boxes with the closest
-    one of the same class, where the score reaches `confidence`.
+    An end-to-end head sorts by score and cuts, and near-equal scores may swap: scores are compared in order, boxes with the
+    closest one of the same class, where the score reaches `confidence` and lies clear of the cut.
     """
     if head == "raw":
         edges = np.abs(_edges(ours[:, :4]) - _edges(theirs[:, :4]))
         return Gap(float(np.abs(ours[:, 4:] - theirs[:, 4:]).max()), float(edges.max()))
-    gaps = [_closest_gap(a[a[:, 4] >= confidence], b) for a, b in zip(ours, theirs, strict=True)]
-    known = [gap for gap in gaps if gap is not None]
     score = np.abs(np.sort(ours[..., 4], axis=1) - np.sort(theirs[..., 4], axis=1)).max()
+    clear = [rows[(rows[:, 4] >= confidence) & (rows[:, 4] > rows[:, 4].min() + score)] for rows in ours]
+    gaps = [_closest_gap(rows, others) for rows, others in zip(clear, theirs, strict=True)]
+    known = [gap for gap in gaps if gap is not None]
     return Gap(float(score), max(known) if known else None)
 
 

@@ -12,29 +12,27 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import TypeAdapter, ValidationError
 
 from nightowl.data.blobs import BlobStore
 from nightowl.data.images import decode_bgr, verified_bytes
 from nightowl.data.manifest import Image, Manifest, Split, read_manifest
 from nightowl.data.source import source_folder
-from nightowl.errors import DataError, WeightsError
+from nightowl.errors import DataError
+from nightowl.evaluation.champion import ChampionRecord, read_champion
 from nightowl.evaluation.detect import Detected, Model, Source, detect
 from nightowl.evaluation.detections import write_detections
 from nightowl.evaluation.evaluate import Measured, Subject, choose_operating_point, evaluate
 from nightowl.evaluation.model_file import ModelRecord
 from nightowl.evaluation.runners import OnnxRunner, TorchRunner, torch_device
 from nightowl.evaluation.truth import truth_of
-from nightowl.files import sha256_file, write_record
+from nightowl.files import write_record
 from nightowl.params import EvaluateParams, Params
-from nightowl.registry.record import ChampionRecord
 from nightowl.settings import home_of
 from nightowl.stages.frame import main
 from nightowl.stages.workspace import Workspace
 from nightowl.training.yolo import load_torch_model
 
 NO_THRESHOLD = 0.25  # for the confusion matrix of a model that found nothing right on val
-_CHAMPION = TypeAdapter(ChampionRecord | None)
 
 
 def run(params: Params, workspace: Workspace, out: Path) -> None:
@@ -77,10 +75,8 @@ def _champion(
     common: tuple[str, ...],
     out: Path,
 ) -> None:
-    path = BlobStore(home_of(workspace.settings) / "blobs").path_of(champion.onnx_sha256)
-    if sha256_file(path) != champion.onnx_sha256:
-        raise WeightsError(f"{path}: not the champion's ONNX: its SHA-256 differs from its name; delete it and pin again")
-    runner = OnnxRunner(path)
+    blobs = BlobStore(home_of(workspace.settings) / "blobs")
+    runner = OnnxRunner(blobs.verified_path(champion.onnx_sha256, f"the ONNX of champion v{champion.version}"))
     facts = runner.card.model
     seen = _detect(Model(runner, facts.classes, facts.image_size, facts.head), dataset, "test", source, limits)
     found = seen._replace(detections=seen.detections.with_classes(common))
@@ -97,24 +93,15 @@ def measure(
     limits: EvaluateParams,
     confidence: float | None,
 ) -> Measured:
-    """Figures of detections on the test split, over `classes` of the dataset."""
+    """Figures of detections on the test split, over `classes`; some of the dataset's may occur in none of its images."""
     return evaluate(
         truth_of(dataset.classes, dataset.of("test"), classes),
         found.detections,
         subject,
         max_detections=limits.max_detections,
         confusion_confidence=NO_THRESHOLD if confidence is None else confidence,
+        truth_needed=classes == dataset.classes,
     )
-
-
-def read_champion(path: Path) -> ChampionRecord | None:
-    """The pinned champion. Raises DataError when the inputs are not pinned, or the record is broken."""
-    try:
-        return _CHAMPION.validate_json(path.read_bytes())
-    except FileNotFoundError:
-        raise DataError(f"{path}: no pinned champion (`null` where there is none); run: nightowl inputs pin DETECTOR") from None
-    except ValidationError as error:
-        raise DataError(f"{path}: not a champion record: {error.errors()[0]['msg']}; pin the inputs again") from error
 
 
 def sources_of(images: tuple[Image, ...], source: Path) -> list[Source]:

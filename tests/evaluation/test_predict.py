@@ -1,0 +1,79 @@
+"""Predictions on images that nobody labelled, by an exported model."""
+
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+from nightowl.errors import UserError
+from nightowl.evaluation.predict import Predictions, predict
+from nightowl.evaluation.runners import OnnxRunner
+from nightowl.export.onnx import export_onnx
+from tests.tiny import CLASSES, tiny_card, tiny_module
+
+
+@pytest.fixture(scope="module")
+def runner(tmp_path_factory: pytest.TempPathFactory) -> OnnxRunner:
+    path = tmp_path_factory.mktemp("model") / "model.onnx"
+    export_onnx(tiny_module(), tiny_card(), 17, path)
+    return OnnxRunner(path, threads=1)
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> Path:
+    path = tmp_path / "board.png"
+    cv2.imwrite(str(path), np.random.default_rng(0).integers(0, 256, (80, 120, 3), np.uint8))
+    return path
+
+
+def test_detections_are_written_and_drawn(runner: OnnxRunner, image: Path, tmp_path: Path) -> None:
+    result = predict(runner, "demo@1", [image], output=tmp_path / "out")
+    assert Predictions.model_validate_json((tmp_path / "out" / "predictions.json").read_bytes()) == result
+    (one,) = result.images
+    assert one.detections
+    assert (one.width, one.height, one.drawn) == (120, 80, "board.png.detections.jpg")
+    assert {d.class_name for d in one.detections} <= set(CLASSES)
+    assert all(0 <= d.box_xyxy[0] <= d.box_xyxy[2] <= 120 and 0 <= d.box_xyxy[1] <= d.box_xyxy[3] <= 80 for d in one.detections)
+    drawn = cv2.imread(str(tmp_path / "out" / "board.png.detections.jpg"))
+    assert drawn.shape == (80, 120, 3)
+
+
+def test_a_detection_counts_from_the_operating_point_up(runner: OnnxRunner, image: Path) -> None:
+    scores = [d.confidence for d in predict(runner, "m", [image]).images[0].detections or ()]
+    few = [d.confidence for d in predict(runner, "m", [image], confidence=max(scores)).images[0].detections or ()]
+    assert min(scores) >= 0.3
+    assert scores == sorted(scores, reverse=True)
+    assert len(few) < len(scores)
+
+
+def test_an_unreadable_image_is_said_and_the_others_are_looked_at(runner: OnnxRunner, image: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.jpg"
+    broken.write_bytes(b"no image")
+    result = predict(runner, "m", [broken, image])
+    assert result.num_failed == 1
+    assert "broken.jpg" in str(result.images[0].error)
+    assert result.images[0].detections is None
+    assert result.images[1].detections
+
+
+def test_images_of_one_name_are_drawn_beside_each_other(runner: OnnxRunner, image: Path, tmp_path: Path) -> None:
+    other = tmp_path / "lot" / image.name
+    other.parent.mkdir()
+    other.write_bytes(image.read_bytes())
+    result = predict(runner, "m", [image, other], output=tmp_path / "out")
+    assert [one.drawn for one in result.images] == ["board.png.detections.jpg", "board.png.2.detections.jpg"]
+
+
+@pytest.mark.parametrize("confidence", [-0.1, 0.0, 1.5])
+def test_a_confidence_that_means_nothing_is_refused(runner: OnnxRunner, image: Path, confidence: float) -> None:
+    with pytest.raises(UserError, match=r"--confidence must lie from 0\.001"):
+        predict(runner, "m", [image], confidence=confidence)
+
+
+def test_a_model_without_an_operating_point_asks_for_a_confidence(image: Path, tmp_path: Path) -> None:
+    export_onnx(tiny_module(), tiny_card(overall=None), 17, tmp_path / "m.onnx")
+    runner = OnnxRunner(tmp_path / "m.onnx", threads=1)
+    with pytest.raises(UserError, match="has no operating point"):
+        predict(runner, "m", [image])
+    assert predict(runner, "m", [image], confidence=0.5).thresholds == (0.5,) * len(CLASSES)

@@ -1,0 +1,58 @@
+"""Stage export: the file that ships, and whether it says what was trained."""
+
+from pathlib import Path
+
+import pytest
+
+from nightowl.evaluation.operating import OperatingPoint
+from nightowl.evaluation.runners import OnnxRunner
+from nightowl.export.parity import Parity
+from nightowl.files import sha256_file
+from nightowl.params import ExportParams, Params
+from nightowl.stages import evaluate, export
+from nightowl.stages.workspace import Workspace
+from tests.stages.night import PARAMS, a_night, load_tiny
+
+
+@pytest.fixture
+def evaluated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
+    monkeypatch.setattr(evaluate, "load_torch_model", load_tiny)
+    monkeypatch.setattr(export, "load_torch_model", load_tiny)
+    workspace = a_night(tmp_path)
+    workspace.out("evaluate").mkdir(parents=True)
+    evaluate.run(PARAMS, workspace, workspace.out("evaluate"))
+    return workspace
+
+
+def run(workspace: Workspace, params: Params = PARAMS) -> Parity:
+    out = workspace.out("export")
+    out.mkdir(parents=True)
+    export.run(params, workspace, out)
+    return Parity.model_validate_json(workspace.parity.read_bytes())
+
+
+def test_a_faithful_export_passes_with_every_figure(evaluated: Workspace) -> None:
+    parity = run(evaluated)
+    assert parity.passed
+    assert all(check.figure is not None and check.figure <= check.limit for check in parity.checks)
+    assert parity.onnx_sha256 == sha256_file(evaluated.onnx)
+    assert parity.weights_sha256 == sha256_file(evaluated.weights)
+    assert parity.num_images == 6
+    assert parity.torch_seconds_per_image > 0
+    assert parity.onnx_seconds_per_image > 0
+
+
+def test_the_file_carries_the_operating_point_and_the_limits(evaluated: Workspace) -> None:
+    run(evaluated)
+    card = OnnxRunner(evaluated.onnx).card
+    assert card.operating == OperatingPoint.model_validate_json(evaluated.operating.read_bytes())
+    assert card.limits == PARAMS.evaluate
+    assert card.model.weights_sha256 == sha256_file(evaluated.weights)
+
+
+def test_an_export_beyond_its_limits_is_a_result(evaluated: Workspace) -> None:
+    strict = PARAMS.model_copy(update={"export": ExportParams(max_box_gap_px=1e-12, max_score_gap=0.0)})
+    parity = run(evaluated, strict)
+    assert not parity.passed
+    assert [check.passed for check in parity.checks] == [False, False, True]
+    assert evaluated.onnx.exists()
