@@ -1,0 +1,157 @@
+"""Which detection found an object at each of COCO's ten IoU thresholds, worked out once and kept, so that average precision
+under any weighting of the images is a weighted count.
+
+The matching is COCO's: an image and class at a time, best score first, each takes the free object of highest IoU (of equals
+the last); a crowd is taken any number of times and counts neither way; from the `max_detections` best on, nothing counts.
+
+T IoU thresholds, N detections, M objects, I images, P pairs of a detection and an object.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nightowl.evaluation.detections import Detections
+from nightowl.evaluation.truth import Truth
+
+IOU_THRESHOLDS = np.linspace(0.5, 0.95, 10)
+_LEAST_IOU = np.minimum(IOU_THRESHOLDS, 1 - 1e-10)[:, None]  # as COCO compares
+_PAIRS_AT_ONCE = 1_000_000  # bounds memory to about 200 MB on crowded images
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClassMatches:
+    """One class: its detections best first, image_index (N,), score (N,), found and ignored (T, N); num_truth (I,) an image."""
+
+    image_index: NDArray[np.int64]
+    score: NDArray[np.float32]
+    found: NDArray[np.bool_]
+    ignored: NDArray[np.bool_]
+    num_truth: NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Matches:
+    """One model on one list of images: a ClassMatches for each of `classes`."""
+
+    classes: tuple[str, ...]
+    images: tuple[str, ...]
+    per_class: tuple[ClassMatches, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Pairs:
+    """Pairs that reach the lowest threshold, in order of detection, then object: detection, truth, iou, each (P,)."""
+
+    detection: NDArray[np.int64]
+    truth: NDArray[np.int64]
+    iou: NDArray[np.float64]
+
+    def select(self, chosen: NDArray[np.bool_] | NDArray[np.int64]) -> "_Pairs":
+        return _Pairs(self.detection[chosen], self.truth[chosen], self.iou[chosen])
+
+
+def precompute_matches(truth: Truth, detections: Detections, max_detections: int) -> Matches:
+    """The matches of `detections` with `truth`, which must have the same images and classes."""
+    assert truth.images == detections.images and truth.classes == detections.classes
+    rows, keys = _counted(detections, len(truth.images), max_detections)
+    pairs = _pairs(truth, detections, rows, keys)
+    crowded = truth.ignore[pairs.truth]
+    found = _greedy(pairs.select(~crowded), keys, len(truth.class_id))
+    ignored = ~found & (_best_crowd(pairs.select(crowded), len(rows)) >= _LEAST_IOU)
+    class_id, score, image_index = detections.class_id[rows], detections.score[rows], detections.image_index[rows]
+    edges = np.searchsorted(class_id, np.arange(len(truth.classes) + 1))
+    per_class = []
+    for index, (first, last) in enumerate(pairwise(edges)):
+        order = first + np.argsort(-score[first:last], kind="stable")
+        own = truth.image_index[(truth.class_id == index) & ~truth.ignore]
+        num_truth = np.bincount(own, minlength=len(truth.images)).astype(np.int32)
+        images = image_index[order].astype(np.int64)
+        per_class.append(ClassMatches(images, score[order], found[:, order], ignored[:, order], num_truth))
+    return Matches(truth.classes, truth.images, tuple(per_class))
+
+
+def _counted(detections: Detections, num_images: int, max_detections: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows of the detections that count, by class, image and falling score; and the key of each row's class and image."""
+    rows = np.lexsort((-detections.score, detections.image_index, detections.class_id))
+    keys = detections.class_id[rows].astype(np.int64) * num_images + detections.image_index[rows]
+    counts = _place_in_run(keys) < max_detections
+    return rows[counts], keys[counts]
+
+
+def _place_in_run(keys: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The place of each element among the equal ones before it, for sorted keys: 0 for the first."""
+    return np.arange(len(keys)) - np.searchsorted(keys, keys, side="left")
+
+
+def _pairs(truth: Truth, detections: Detections, rows: NDArray[np.int64], keys: NDArray[np.int64]) -> _Pairs:
+    """All pairs of one class and image that overlap enough; `detection` counts in `rows`, `truth` in the truth."""
+    truth_keys = truth.class_id.astype(np.int64) * len(truth.images) + truth.image_index
+    order = np.argsort(truth_keys, kind="stable")
+    first, last = (np.searchsorted(truth_keys, keys, side=side, sorter=order) for side in ("left", "right"))
+    boxes = detections.boxes_xyxy[rows].astype(np.float64)
+    parts = [_Pairs(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))]
+    for start, stop in _portions(last - first):
+        number = (last - first)[start:stop]
+        detection = np.repeat(np.arange(start, stop), number)
+        within = np.arange(len(detection)) - np.repeat(np.cumsum(number) - number, number)
+        objects = order[np.repeat(first[start:stop], number) + within]
+        iou = _iou(boxes[detection], truth.boxes_xyxy[objects], truth.ignore[objects])
+        parts.append(_Pairs(detection, objects, iou).select(iou >= _LEAST_IOU[0]))
+    detection, objects, iou = (np.concatenate([getattr(p, name) for p in parts]) for name in ("detection", "truth", "iou"))
+    return _Pairs(detection, objects, iou)
+
+
+def _portions(number: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+    """Ranges of detections whose pairs, `number` each, are few enough to be held at once."""
+    total, start = np.cumsum(number), 0
+    while start < len(number):
+        before = total[start - 1] if start else 0
+        stop = max(int(np.searchsorted(total, before + _PAIRS_AT_ONCE, side="right")), start + 1)
+        yield start, stop
+        start = stop
+
+
+def _iou(boxes: NDArray[np.float64], others: NDArray[np.float64], crowd: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """IoU (P,) of boxes_xyxy (P, 4), pair by pair; with a crowd, the share of the box that lies in it."""
+    sides = np.maximum(np.minimum(boxes[:, 2:], others[:, 2:]) - np.maximum(boxes[:, :2], others[:, :2]), 0)
+    shared = sides[:, 0] * sides[:, 1]
+    area, other = ((b[:, 2] - b[:, 0]) * (b[:, 3] - b[:, 1]) for b in (boxes, others))
+    whole = np.where(crowd, area, area + other - shared)
+    ratio: NDArray[np.float64] = np.divide(shared, whole, out=np.zeros_like(shared), where=whole > 0)
+    return ratio
+
+
+def _greedy(pairs: _Pairs, keys: NDArray[np.int64], num_truth: int) -> NDArray[np.bool_]:
+    """Which detections (T, N) take an object. A round serves the next best detection of every image and class at once."""
+    found = np.zeros((len(_LEAST_IOU), len(keys)), np.bool_)
+    taken = np.zeros((len(_LEAST_IOU), num_truth), np.bool_)
+    contenders, number = np.unique(pairs.detection, return_counts=True)
+    turn = np.repeat(_place_in_run(keys[contenders]), number)
+    by_turn = np.argsort(turn, kind="stable")
+    edges = np.searchsorted(turn[by_turn], np.arange(turn.max(initial=-1) + 2))
+    for start, stop in pairwise(edges):
+        _serve(pairs.select(by_turn[start:stop]), found, taken)
+    return found
+
+
+def _serve(pairs: _Pairs, found: NDArray[np.bool_], taken: NDArray[np.bool_]) -> None:
+    """Let each detection of `pairs` take its best free object at each threshold; no two of them share an object."""
+    served, starts = np.unique(pairs.detection, return_index=True)
+    free = (pairs.iou >= _LEAST_IOU) & ~taken[:, pairs.truth]
+    value = np.where(free, pairs.iou, -1.0)
+    best = np.repeat(np.maximum.reduceat(value, starts, axis=1), np.diff(starts, append=len(pairs.iou)), axis=1)
+    place = np.where(free & (value == best), np.arange(len(pairs.iou)), -1)
+    choice = np.maximum.reduceat(place, starts, axis=1)
+    threshold, column = np.nonzero(choice >= 0)
+    found[threshold, served[column]] = True
+    taken[threshold, pairs.truth[choice[threshold, column]]] = True
+
+
+def _best_crowd(pairs: _Pairs, num_detections: int) -> NDArray[np.float64]:
+    best = np.zeros(num_detections)
+    np.maximum.at(best, pairs.detection, pairs.iou)
+    return best

@@ -1,0 +1,71 @@
+"""The matches give back COCO's average precision, whatever the crowds, ties and limits."""
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from nightowl.evaluation.average_precision import average_precision
+from nightowl.evaluation.bootstrap import weighted_average_precision
+from nightowl.evaluation.detections import Detections
+from nightowl.evaluation.matches import IOU_THRESHOLDS, precompute_matches
+from nightowl.evaluation.truth import FALSE_ALARM, IGNORED, Truth, match, truth_of
+from tests.evaluation.scenes import CLASSES, a_scene
+from tests.evaluation.test_average_precision import by_pycocotools
+
+
+def plain(truth: Truth, detections: Detections, max_detections: int = 100) -> NDArray[np.float64]:
+    """AP (T, C) with every image counted once."""
+    matches = precompute_matches(truth, detections, max_detections)
+    return weighted_average_precision(matches, np.ones((1, len(truth.images)), np.int32))[0]
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize(("max_detections", "why"), [(100, "as COCO"), (2, "more found than counts")])
+def test_average_precision_from_matches_equals_pycocotools(seed: int, max_detections: int, why: str) -> None:
+    images, detections = a_scene(seed, num_images=30)
+    truth = truth_of(CLASSES, images)
+    expected = by_pycocotools(truth, detections, max_detections).mean(axis=1)
+    assert np.allclose(plain(truth, detections, max_detections), expected, atol=1e-9, equal_nan=True), why
+
+
+def test_it_equals_the_evaluator_on_many_images() -> None:
+    images, detections = a_scene(99, num_images=400)
+    truth = truth_of(CLASSES, images)
+    expected = average_precision(truth, detections, 100).precision.mean(axis=1)
+    assert np.allclose(plain(truth, detections), expected, atol=1e-9, equal_nan=True)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_each_detection_is_matched_as_the_matching_of_one_threshold_does(seed: int) -> None:
+    images, detections = a_scene(seed, num_images=20)
+    truth = truth_of(CLASSES, images)
+    matches = precompute_matches(truth, detections, 100)
+    for row, iou in enumerate(IOU_THRESHOLDS):
+        matched = match(truth, detections, iou)
+        for index, one in enumerate(matches.per_class):
+            own = matched[detections.class_id == index]
+            assert one.found[row].sum() == (own >= 0).sum()
+            assert one.ignored[row].sum() == (own == IGNORED).sum()
+            assert (~one.found[row] & ~one.ignored[row]).sum() == (own == FALSE_ALARM).sum()
+
+
+def test_few_pairs_at_once_give_the_same_matches(monkeypatch: pytest.MonkeyPatch) -> None:
+    images, detections = a_scene(5, num_images=20)
+    truth = truth_of(CLASSES, images)
+    whole = plain(truth, detections)
+    monkeypatch.setattr("nightowl.evaluation.matches._PAIRS_AT_ONCE", 3)
+    assert np.array_equal(plain(truth, detections), whole, equal_nan=True)
+
+
+def test_truth_is_counted_an_image_and_class_without_crowds() -> None:
+    images, detections = a_scene(7)
+    truth = truth_of(CLASSES, images)
+    per_class = precompute_matches(truth, detections, 100).per_class
+    assert [int(one.num_truth.sum()) for one in per_class] == truth.counts().tolist()
+
+
+def test_without_detections_where_there_is_truth_average_precision_is_zero_and_without_truth_unknown() -> None:
+    images, detections = a_scene(1)
+    none = detections.from_confidence(2.0)
+    assert plain(truth_of(CLASSES, images), none)[0].tolist()[:3] == [0, 0, 0]
+    assert np.isnan(plain(truth_of(CLASSES, images), detections)[:, 3]).all()
