@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,11 +12,10 @@ from nightowl.data.images import Size, read_size
 from nightowl.data.manifest import SPLITS, Box, Split
 from nightowl.data.overlap import one_split_each
 from nightowl.data.split import take_splits
+from nightowl.data.threads import in_threads
 from nightowl.errors import DataError
 from nightowl.params import DataParams, SplitParams
 from nightowl.progress import Track, untracked
-
-NUM_THREADS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +48,8 @@ def read_source(root: Path, params: DataParams, progress: Track = untracked) -> 
     """The data set in `root`; image files are opened for their size only. Raises DataError."""
     listing = list_source(root, params)
     paths = sorted({image.path for image in listing.images})
-    with ThreadPoolExecutor(NUM_THREADS) as pool:
-        read = pool.map(lambda path: size_or_fault(root, path), paths)
-        measured = dict(zip(paths, progress(read, "reading sizes", len(paths)), strict=True))
-    return assemble(listing, measured, params.split)
+    sizes = in_threads(lambda path: size_or_fault(root, path), paths, "reading sizes", progress)
+    return assemble(listing, dict(zip(paths, sizes, strict=True)), params.split)
 
 
 def size_or_fault(root: Path, path: str) -> Size | str:
@@ -82,12 +78,15 @@ def assemble(listing: Listing, measured: Mapping[str, Size | str], params: Split
     for image in sorted(usable, key=lambda image: image.path):
         size = measured[image.path]
         assert isinstance(size, Size)
-        boxes = tuple(_in_pixels(box, size) for box in image.boxes) if listing.unit == "fractions" else image.boxes
+        scale = size if listing.unit == "fractions" else Size(1, 1)
+        boxes = tuple(_scaled(box, scale) for box in image.boxes)
         images.append(SourceImage(image.path, size, splits[image.path], boxes))
     findings = sorted((*listing.findings, *unreadable, *overlaps), key=lambda f: (f.kind, f.path, f.detail))
     return SourceDataset(listing.layout, listing.classes, tuple(images), tuple(findings), listing.description, rule)
 
 
-def _in_pixels(box: Box, size: Size) -> Box:
-    width, height = size
-    return box._replace(x1=box.x1 * width, y1=box.y1 * height, x2=box.x2 * width, y2=box.y2 * height)
+def _scaled(box: Box, scale: Size) -> Box:
+    """`box` in pixels, to the thousandth that a manifest keeps, so that it is the same in memory and on disk."""
+    width, height = scale
+    x1, y1, x2, y2 = box.x1 * width, box.y1 * height, box.x2 * width, box.y2 * height
+    return box._replace(x1=round(x1, 3), y1=round(y1, 3), x2=round(x2, 3), y2=round(y2, 3))

@@ -147,7 +147,7 @@ def _to_rgb(picture: PIL.Image.Image, name: str) -> PIL.Image.Image:
 
 
 def _unreadable(name: str, error: BaseException) -> str:
-    if isinstance(error, FileNotFoundError):
-        return f"{name}: no such file"
+    if isinstance(error, OSError) and error.strerror:  # without the path in it: `name` says where
+        return f"{name}: {error.strerror[:1].lower()}{error.strerror[1:]}"
     detail = "not an image of a known kind" if isinstance(error, PIL.UnidentifiedImageError) else " ".join(str(error).split())
     return f"{name}: cannot be read as an image: {detail or type(error).__name__}"

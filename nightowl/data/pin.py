@@ -7,15 +7,15 @@ the manifest and is in the findings, where it counts as quarantined.
 import hashlib
 from collections import defaultdict
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from nightowl.data.dataset import NUM_THREADS, SourceDataset, assemble
+from nightowl.data.dataset import SourceDataset, assemble
 from nightowl.data.findings import Finding
 from nightowl.data.formats.detect import list_source
 from nightowl.data.images import size_of_bytes
 from nightowl.data.manifest import Image, Manifest, in_order
 from nightowl.data.stat_cache import Facts, Known, Stamp, load_known, save_known, stamp_of
+from nightowl.data.threads import in_threads
 from nightowl.errors import DataError
 from nightowl.files import canonical_json, sha256_bytes
 from nightowl.params import DataParams
@@ -44,9 +44,8 @@ def data_params_digest(params: DataParams) -> str:
 def measure(source: Path, paths: Sequence[str], cache: Path, progress: Track) -> dict[str, Facts | str]:
     """The facts of each image, or what is wrong with it; files that `cache` knows are not opened."""
     known = load_known(cache, source)
-    with ThreadPoolExecutor(NUM_THREADS) as pool:
-        read = pool.map(lambda path: _measure_one(source, path, known), paths)
-        measured = dict(zip(paths, progress(read, "pinning images", len(paths)), strict=True))
+    read = in_threads(lambda path: _measure_one(source, path, known), paths, "pinning images", progress)
+    measured = dict(zip(paths, read, strict=True))
     renewed = {path: found for path, found in measured.items() if not isinstance(found, str)}
     if renewed != known:
         save_known(cache, source, renewed)

@@ -6,16 +6,15 @@ quarantined.
 """
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from nightowl.data.dataset import NUM_THREADS
 from nightowl.data.findings import read_findings, write_findings
 from nightowl.data.images import decode_bgr, verified_bytes
 from nightowl.data.manifest import Image, read_manifest, write_manifest
 from nightowl.data.pin import data_params_digest
 from nightowl.data.prepared import prepare, require_usable
 from nightowl.data.source import source_folder
+from nightowl.data.threads import in_threads
 from nightowl.errors import DataError
 from nightowl.files import write_record
 from nightowl.params import Params
@@ -42,10 +41,8 @@ def run(params: Params, workspace: Workspace, out: Path) -> None:
 
 def undecodable(source: Path, images: Sequence[Image]) -> dict[str, str]:
     """Path to fault of each image that does not decode whole. Raises DataError when one is gone or changed."""
-    with ThreadPoolExecutor(NUM_THREADS) as pool:
-        faults = pool.map(lambda image: _fault(source, image), images)
-        tracked = track(faults, "verifying images", len(images))
-        return {image.path: fault for image, fault in zip(images, tracked, strict=True) if fault is not None}
+    faults = in_threads(lambda image: _fault(source, image), images, "verifying images", track)
+    return {image.path: fault for image, fault in zip(images, faults, strict=True) if fault is not None}
 
 
 def _fault(source: Path, image: Image) -> str | None:

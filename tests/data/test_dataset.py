@@ -27,3 +27,10 @@ def test_findings_are_in_one_order_whatever_the_order_of_reading(tmp_path: Path)
         ("unparsable_label", "images/train/train001.png"),
         ("unreadable_image", "images/val/val000.png"),
     ]
+
+
+def test_boxes_are_the_same_in_memory_and_in_a_manifest(tmp_path: Path) -> None:
+    root = write_yolo_dataset(tmp_path, a_dataset())
+    write_text(root / "labels" / "train" / "train000.txt", "0 0.33333333 0.5 0.2 0.2\n")
+    boxes = [box for image in read_source(root, DataParams()).images for box in image.boxes]
+    assert all(value == round(value, 3) for box in boxes for value in box[1:5])

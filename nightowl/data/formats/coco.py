@@ -8,7 +8,6 @@ data set: others in the folder do not.
 import json
 import math
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,7 +46,7 @@ def list_coco(root: Path, params: DataParams) -> Listing:
     """The data set in `root`. Raises DataError on a broken file, two files for one split, or an unknown category id."""
     files = _parsed(root, params)
     names = _class_names(files)
-    used = {names_by_id[_whole(a, "category_id")] for f in files for names_by_id in [_by_id(f)] for a in _known(f, root)}
+    used = {name for file in files for name in _used_names(file, root)}
     where = ", ".join(file.path for file in files)
     classes = class_order(names, used, params.classes, where)
     images, findings = list[Labelled](), list[Finding]()
@@ -164,8 +163,8 @@ def _class_names(files: list[CocoFile]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _known(file: CocoFile, root: Path) -> Iterable[Row]:
-    """The annotations, each with a category that the file has. Raises DataError on the first without."""
+def _used_names(file: CocoFile, root: Path) -> set[str]:
+    """The class names that boxes of one file have. Raises DataError on a category id that the file does not declare."""
     known = _by_id(file)
     for row in file.annotations:
         if _whole(row, "category_id", root / file.path) not in known:
@@ -174,7 +173,7 @@ def _known(file: CocoFile, root: Path) -> Iterable[Row]:
                 f"{root / file.path}: annotation {row.get('id')}: category id {row['category_id']}, but the file has "
                 f"{len(known)} categories (ids {ids}); add the category or correct the annotation"
             )
-        yield row
+    return {known[_whole(row, "category_id")] for row in file.annotations}
 
 
 def _labelled(root: Path, params: DataParams, file: CocoFile, classes: tuple[str, ...]) -> tuple[list[Labelled], list[Finding]]:

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Literal
+from typing import Literal, NoReturn
 
 from nightowl.data.findings import Finding
 from nightowl.data.images import IMAGE_SUFFIXES
@@ -55,7 +55,7 @@ def relative(root: Path, path: Path) -> str:
 def walk_files(folder: Path) -> Iterator[Path]:
     """Every file below `folder`, in order of name, through links but never round in circles; hidden ones are passed over."""
     seen: set[tuple[int, int]] = set()
-    for place, folders, files in os.walk(folder, followlinks=True):
+    for place, folders, files in os.walk(folder, onerror=_refuse, followlinks=True):
         status = os.stat(place)
         if (status.st_dev, status.st_ino) in seen:
             folders.clear()
@@ -63,6 +63,10 @@ def walk_files(folder: Path) -> Iterator[Path]:
         seen.add((status.st_dev, status.st_ino))
         folders[:] = sorted(name for name in folders if not name.startswith((".", "__MACOSX")))
         yield from (Path(place, name) for name in sorted(files) if not name.startswith("."))
+
+
+def _refuse(error: OSError) -> NoReturn:
+    raise error  # a folder that may not be read must not look like an empty one
 
 
 def is_image(path: Path | str) -> bool:

@@ -39,7 +39,7 @@ def split_by_lists(root: Path, listing: Listing, lists: dict[Split, Path]) -> Li
     images = {image.path: image for image in listing.images}
     by_name = _by_name(images)
     placed, findings = list[Labelled](), list[Finding]()
-    explained = {finding.path for finding in listing.findings}
+    explained = {key for finding in listing.findings for key in _keys(finding.path)}
     for split, path in lists.items():
         for name in _names(root, path):
             found = by_name.get(name, set())
@@ -47,7 +47,7 @@ def split_by_lists(root: Path, listing: Listing, lists: dict[Split, Path]) -> Li
                 raise DataError(f"{path}: {name} may be {' or '.join(sorted(found))}; write the path inside the source")
             if found:
                 placed.append(replace(images[next(iter(found))], split=split))
-            elif not any(name in _keys(known) for known in explained):
+            elif name not in explained:
                 detail = f"{relative(root, path)} names it, but there is no such annotated image"
                 findings.append(Finding(kind="label_without_image", path=name, detail=detail, action="left out"))
     if not placed:

@@ -97,6 +97,8 @@ def _load(root: Path, path: Path) -> dict[str, object]:
 def _read_description(root: Path, path: Path) -> tuple[tuple[str, ...], dict[Split, list[str]], list[str]]:
     """Class names, images a split, and what has to be said about how it was read."""
     values, notes = _load(root, path), list[str]()
+    if "kpt_shape" in values:
+        raise DataError(f"{path}: kpt_shape: these are labels of key points; nightowl trains detection: export boxes instead")
     names = _names(values, path)
     base = path.parent
     if values.get("path"):

@@ -37,8 +37,10 @@ def parse_labels(root: Path, image: str, names: tuple[str, ...], where: str) -> 
         text = (root / path).read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         return (), [_finding("image_without_label", image, f"no {path}: taken as background", "kept")]
-    except (UnicodeDecodeError, OSError) as error:
+    except UnicodeDecodeError as error:
         return None, [_finding("unparsable_label", image, f"{path}: not readable as text: {error}", "image quarantined")]
+    except OSError as error:
+        return None, [_finding("unparsable_label", image, f"{path}: {error.strerror}", "image quarantined")]
     boxes, findings = [], []
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip():
@@ -81,9 +83,9 @@ def parse_line(line: str) -> Box | str:
 def stray_labels(root: Path, images: set[str]) -> list[Finding]:
     """Label files, in the folders where labels of `images` are, that belong to none of them."""
     known = {label_path(image) for image in images}
+    beside = _images_beside(root, images)
     findings = []
     for folder in sorted({PurePosixPath(path).parent.as_posix() for path in known}):
-        beside = _images_beside(root, images, folder)
         for file in sorted((root / folder).glob("*.txt")):
             path = relative(root, file)
             if path in known or _NOT_LABELS.fullmatch(file.name):
@@ -97,9 +99,9 @@ def stray_labels(root: Path, images: set[str]) -> list[Finding]:
     return findings
 
 
-def _images_beside(root: Path, images: set[str], folder: str) -> dict[str, str]:
-    """Label path to image path, for every image file in the folders whose labels are in `folder`."""
-    homes = {PurePosixPath(image).parent for image in images if PurePosixPath(label_path(image)).parent.as_posix() == folder}
+def _images_beside(root: Path, images: set[str]) -> dict[str, str]:
+    """Label path to image path, for every image file in the folders of `images`."""
+    homes = {PurePosixPath(image).parent for image in images}
     files = (file for home in homes if (root / home).is_dir() for file in (root / home).iterdir() if is_image(file))
     return {label_path(path): path for path in (relative(root, file) for file in files)}
 

@@ -76,6 +76,10 @@ def test_names_as_a_list_or_a_mapping(tmp_path: Path, names: str, reason: str) -
         ("train: data.yaml\nnames: [a, b]", "expected a folder of images or a .txt file"),
         ("train: images\nval: images\nvalid: images\nnames: [a, b]", "both `val` and `valid` are given; keep one"),
         ("train: [images\nnames: [a, b]", "not readable as YAML"),
+        (
+            "train: images\nkpt_shape: [17, 2]\nnames: [a]",
+            "kpt_shape: these are labels of key points; nightowl trains detection",
+        ),
         ("- a\n- b", "expected `names`, `train` and `val`, found list"),
     ],
 )
