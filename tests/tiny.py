@@ -1,6 +1,5 @@
 """A detector so small that a test can afford it: yolo11n on 96 pixels with random weights, sharpened so that scores differ."""
 
-import os
 from functools import cache
 
 import PIL.Image
@@ -11,6 +10,7 @@ from nightowl.evaluation.model_file import ModelRecord
 from nightowl.evaluation.operating import ClassThreshold, OperatingPoint
 from nightowl.evaluation.postprocess import Head
 from nightowl.params import EvaluateParams
+from nightowl.training.quiet import silence
 
 CLASSES = ("open", "short", "spur")
 SIZE = 96
@@ -19,7 +19,7 @@ SIZE = 96
 @cache
 def tiny_module(head: Head = "raw") -> torch.nn.Module:
     """The same module every time; nobody may change it. `end2end` is yolo26n with its NMS-free head."""
-    os.environ |= {"YOLO_OFFLINE": "1", "YOLO_AUTOINSTALL": "false"}
+    silence()
     pillow_open = PIL.Image.open
     from ultralytics.nn.tasks import DetectionModel
 

@@ -52,7 +52,7 @@ def evaluate(
     """
     _check(truth, detections, subject.split, truth_needed)
     precision = average_precision(truth, detections, max_detections)
-    points = _points(truth, detections)
+    points = _points(truth, detections, match(truth, detections))
     metrics = Metrics(
         model=subject.model,
         weights_sha256=subject.weights_sha256,
@@ -77,7 +77,7 @@ def choose_operating_point(truth: Truth, detections: Detections, dataset_version
     overall = best_f1(detections.score[counted], matched[counted] != FALSE_ALARM, int(truth.counts().sum()))
     thresholds = [
         ClassThreshold(name=name, confidence=point.confidence if point else None)
-        for name, point in zip(truth.classes, _points(truth, detections), strict=True)
+        for name, point in zip(truth.classes, _points(truth, detections, matched), strict=True)
     ]
     return OperatingPoint(split=split, dataset_version=dataset_version, overall=overall.confidence, classes=tuple(thresholds))
 
@@ -95,9 +95,8 @@ def _check(truth: Truth, detections: Detections, split: str, truth_needed: bool 
         raise StageFailed(f"{path}: a detection has score {detections.score[at]} and box {detections.boxes_xyxy[at]}")
 
 
-def _points(truth: Truth, detections: Detections) -> list[BestF1 | None]:
+def _points(truth: Truth, detections: Detections, matched: NDArray[np.int64]) -> list[BestF1 | None]:
     """The best F1 of each class, None without truth."""
-    matched = match(truth, detections)
     points = []
     for class_id, num_truth in enumerate(truth.counts()):
         own = (detections.class_id == class_id) & (matched != IGNORED)

@@ -7,21 +7,16 @@ Thresholds are chosen on val, never on test.
 """
 
 import sys
-from functools import partial
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from nightowl.data.blobs import BlobStore
-from nightowl.data.images import decode_bgr, verified_bytes
-from nightowl.data.manifest import Image, Manifest, Split, read_manifest
+from nightowl.data.manifest import Manifest, read_manifest
 from nightowl.data.source import source_folder
-from nightowl.errors import DataError
 from nightowl.evaluation.champion import ChampionRecord, read_champion
-from nightowl.evaluation.detect import Detected, Model, Source, detect
+from nightowl.evaluation.detect import Detected, Model
 from nightowl.evaluation.detections import write_detections
-from nightowl.evaluation.evaluate import Measured, Subject, choose_operating_point, evaluate
+from nightowl.evaluation.evaluate import Measured, Subject, choose_operating_point
+from nightowl.evaluation.measure import detect_split, measure
 from nightowl.evaluation.model_file import ModelRecord
 from nightowl.evaluation.runners import OnnxRunner, TorchRunner, torch_device
 from nightowl.evaluation.truth import truth_of
@@ -31,8 +26,6 @@ from nightowl.settings import home_of
 from nightowl.stages.frame import main
 from nightowl.stages.workspace import Workspace
 from nightowl.training.yolo import load_torch_model
-
-NO_THRESHOLD = 0.25  # for the confusion matrix of a model that found nothing right on val
 
 
 def run(params: Params, workspace: Workspace, out: Path) -> None:
@@ -55,12 +48,12 @@ def _candidate(limits: EvaluateParams, workspace: Workspace, dataset: Manifest, 
     module = load_torch_model(workspace.weights, record.weights_sha256)
     runner = TorchRunner(module, torch_device(workspace.settings.device))
     model = Model(runner, record.classes, record.image_size, record.head)
-    on_val = _detect(model, dataset, "val", source, limits)
+    on_val = detect_split(model, dataset, "val", source, limits)
     write_detections(out / "candidate_val.parquet", on_val.detections)
     version = dataset.version()
     operating = choose_operating_point(truth_of(dataset.classes, dataset.of("val")), on_val.detections, version)
     write_record(out / workspace.operating.name, operating)
-    on_test = _detect(model, dataset, "test", source, limits)
+    on_test = detect_split(model, dataset, "test", source, limits)
     subject = Subject("candidate", record.weights_sha256, version, "test", on_test.seconds_per_image)
     measured = measure(dataset, dataset.classes, on_test, subject, limits, operating.overall)
     _write(out, "candidate", on_test, measured)
@@ -78,46 +71,11 @@ def _champion(
     blobs = BlobStore(home_of(workspace.settings) / "blobs")
     runner = OnnxRunner(blobs.verified_path(champion.onnx_sha256, f"the ONNX of champion v{champion.version}"))
     facts = runner.card.model
-    seen = _detect(Model(runner, facts.classes, facts.image_size, facts.head), dataset, "test", source, limits)
+    seen = detect_split(Model(runner, facts.classes, facts.image_size, facts.head), dataset, "test", source, limits)
     found = seen._replace(detections=seen.detections.with_classes(common))
     name = f"{champion.detector} v{champion.version}"
     subject = Subject(name, champion.weights_sha256, dataset.version(), "test", seen.seconds_per_image)
     _write(out, "champion", found, measure(dataset, common, found, subject, limits, runner.card.operating.overall))
-
-
-def measure(
-    dataset: Manifest,
-    classes: tuple[str, ...],
-    found: Detected,
-    subject: Subject,
-    limits: EvaluateParams,
-    confidence: float | None,
-) -> Measured:
-    """Figures of detections on the test split, over `classes`; some of the dataset's may occur in none of its images."""
-    return evaluate(
-        truth_of(dataset.classes, dataset.of("test"), classes),
-        found.detections,
-        subject,
-        max_detections=limits.max_detections,
-        confusion_confidence=NO_THRESHOLD if confidence is None else confidence,
-        truth_needed=classes == dataset.classes,
-    )
-
-
-def sources_of(images: tuple[Image, ...], source: Path) -> list[Source]:
-    """The images under the folder `source`, each compared with its pinned digest as it is read."""
-    return [Source(image.path, partial(_pixels, source, image)) for image in images]
-
-
-def _pixels(source: Path, image: Image) -> NDArray[np.uint8]:
-    return decode_bgr(verified_bytes(source, image), image.path)
-
-
-def _detect(model: Model, dataset: Manifest, split: Split, source: Path, limits: EvaluateParams) -> Detected:
-    images = dataset.of(split)
-    if not images:
-        raise DataError(f"{split}: no images; nothing can be measured, so give this split some (params: data.split)")
-    return detect(model, sources_of(images, source), limits, f"evaluate {split}")
 
 
 def _write(out: Path, whose: str, found: Detected, measured: Measured) -> None:

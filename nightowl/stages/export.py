@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from nightowl.data.manifest import Manifest, read_manifest
 from nightowl.data.source import source_folder
-from nightowl.errors import DataError
 from nightowl.evaluation.card import ModelCard
-from nightowl.evaluation.detect import Model, Source, detect
+from nightowl.evaluation.detect import Model, Source
 from nightowl.evaluation.evaluate import Subject
+from nightowl.evaluation.measure import detect_split, measure, sources_of
 from nightowl.evaluation.metrics import Metrics
 from nightowl.evaluation.model_file import ModelRecord
 from nightowl.evaluation.operating import OperatingPoint
@@ -24,7 +24,6 @@ from nightowl.export.onnx import export_onnx
 from nightowl.export.parity import Parity, judge, seconds_per_image, tensor_checks
 from nightowl.files import sha256_file, write_record
 from nightowl.params import Params
-from nightowl.stages.evaluate import measure, sources_of
 from nightowl.stages.frame import main
 from nightowl.stages.workspace import Workspace
 from nightowl.training.yolo import load_torch_model
@@ -49,13 +48,12 @@ def compare(params: Params, workspace: Workspace, trained: TorchRunner, exported
     """The exported model against the trained one, and against the candidate's figures on test."""
     dataset = read_manifest(workspace.dataset)
     record = exported.card.model
-    sources = sources_of(dataset.of("test"), source_folder(workspace.settings, workspace.detector))
-    if not sources:
-        raise DataError("test: no images; parity cannot be shown, so give this split some (params: data.split)")
+    folder = source_folder(workspace.settings, workspace.detector)
+    sources = sources_of(dataset, "test", folder)
     images = _tensors(sources[:NUM_TENSOR_IMAGES], record.image_size)
     gap = tensor_checks(trained, exported, images, record.head, params.evaluate.confidence_floor)
     candidate = Metrics.model_validate_json(workspace.metrics("candidate").read_bytes())
-    checks = judge(gap, candidate, _measure(params, dataset, sources, exported), params.export)
+    checks = judge(gap, candidate, _measure(params, dataset, folder, exported), params.export)
     return Parity(
         passed=all(check.passed for check in checks),
         checks=checks,
@@ -67,10 +65,10 @@ def compare(params: Params, workspace: Workspace, trained: TorchRunner, exported
     )
 
 
-def _measure(params: Params, dataset: Manifest, sources: list[Source], exported: OnnxRunner) -> Metrics:
+def _measure(params: Params, dataset: Manifest, folder: Path, exported: OnnxRunner) -> Metrics:
     record = exported.card.model
     model = Model(exported, record.classes, record.image_size, record.head)
-    found = detect(model, sources, params.evaluate, "parity on test")
+    found = detect_split(model, dataset, "test", folder, params.evaluate)
     subject = Subject("export", record.weights_sha256, dataset.version(), "test", found.seconds_per_image)
     overall = exported.card.operating.overall
     return measure(dataset, dataset.classes, found, subject, params.evaluate, overall).metrics
