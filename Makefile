@@ -22,7 +22,7 @@ setup: .venv/.ready ## install everything, pinned and checked by hash, into .ven
 
 .venv/.ready: requirements.lock pyproject.toml | $(if $(filter .uv/bin/uv,$(UV)),.uv/bin/uv)
 	@test -x .venv/bin/python || $(UV) venv --quiet --python $(PYTHON) .venv
-	$(UV) pip sync --quiet --python .venv/bin/python --require-hashes requirements.lock
+	$(UV) pip sync --quiet --compile-bytecode --python .venv/bin/python --require-hashes requirements.lock
 	$(UV) pip install --quiet --python .venv/bin/python --no-deps --no-build-isolation --editable .
 	@touch $@
 

@@ -3,7 +3,7 @@
 import contextlib
 from datetime import UTC, datetime
 
-from nightowl.report.page import render, write_report
+from nightowl.report.page import write_report
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
@@ -26,7 +26,7 @@ def report(night: Night, ending: Ending) -> None:
             "previous_champion": ending.previous_champion,
         }
     )
-    write_report(report_of(night), render(collect(workspace_in_tree(night), facts)))
+    write_report(report_of(night), collect(workspace_in_tree(night), facts))
 
 
 def report_failure(night: Night, error: BaseException) -> None:
@@ -37,7 +37,7 @@ def report_failure(night: Night, error: BaseException) -> None:
         update={"sentence": message, "failure": Failure(stage=_running(night), message=message, interrupted=interrupted)}
     )
     with contextlib.suppress(OSError, NightowlError, ValueError):
-        write_report(report_of(night), render(collect(workspace_in_tree(night), facts)))
+        write_report(report_of(night), collect(workspace_in_tree(night), facts))
         say(f"report    {report_of(night)}")
 
 

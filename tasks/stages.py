@@ -130,7 +130,6 @@ def _environment(workspace: Workspace, stage: str) -> dict[str, str]:
         **os.environ,
         **as_environment(workspace.settings),
         "PATH": os.pathsep.join([executables, os.environ.get("PATH", "")]),
-        "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONUNBUFFERED": "1",
         "DVC_NO_ANALYTICS": "1",
         "NIGHTOWL_STAGE": stage,

@@ -7,24 +7,10 @@ from ruamel.yaml import YAML
 
 from nightowl.params import SECTIONS, Params
 from nightowl.stages.workspace import STAGES
-from tools.stage_libraries import imported_by, libraries_of
+from tools.stage_libraries import FRAME, imported_by, libraries_of
 
 ROOT = Path(__file__).resolve().parents[1]
 PIPELINE = YAML(typ="safe", pure=True).load((ROOT / "dvc.yaml").read_text())["stages"]
-
-# What cannot change a result: how a stage is framed, where files lie, and the types of values that DVC tracks one by one.
-FRAME = {
-    "nightowl",
-    "nightowl.errors",
-    "nightowl.files",
-    "nightowl.params",
-    "nightowl.progress",
-    "nightowl.settings",
-    "nightowl.stages",
-    "nightowl.stages.frame",
-    "nightowl.stages.workspace",
-    "nightowl.telemetry",
-}
 
 
 def dependencies(stage: str) -> list[str]:

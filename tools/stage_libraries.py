@@ -14,6 +14,22 @@ import grimp
 from nightowl.files import write_atomic
 from nightowl.stages.workspace import STAGES
 
+# What cannot change a result: how a stage is framed, where files lie, and the types of values that DVC tracks one by one.
+FRAME = {
+    "nightowl",
+    "nightowl.errors",
+    "nightowl.files",
+    "nightowl.params",
+    "nightowl.progress",
+    "nightowl.settings",
+    "nightowl.stages",
+    "nightowl.stages.frame",
+    "nightowl.stages.workspace",
+    "nightowl.telemetry",
+}
+# They check, show and write values, and compute none.
+FRAME_LIBRARIES = {"pydantic", "rich"}
+
 ROOT = Path(__file__).resolve().parent.parent
 _PINNED = re.compile(r"^([A-Za-z0-9._-]+)==(\S+)(?: ; (.+?))? \\$", re.MULTILINE)
 
@@ -32,7 +48,9 @@ def libraries_of(stage: str, lock: str) -> list[str]:
     """The lines `name==version`, sorted, of the pinned distributions that the stage imports."""
     pins = pinned(lock)
     owners = packages_distributions()
-    top_levels = {name.partition(".")[0] for name in imported_by(stage)} - {"nightowl"}
+    ours = {f"nightowl.stages.{stage}"} | {module for module in imported_by(stage) if module.startswith("nightowl")}
+    direct = {found for module in ours - FRAME for found in import_graph().find_modules_directly_imported_by(module)}
+    top_levels = {name.partition(".")[0] for name in direct} - {"nightowl"} - FRAME_LIBRARIES
     names = {normal(owner) for top in top_levels for owner in owners.get(top, [])}
     return sorted(line for name in names for line in pins.get(name, []))
 
