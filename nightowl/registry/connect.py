@@ -8,6 +8,7 @@ import fcntl
 import os
 import socket
 import sqlite3
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -30,6 +31,7 @@ _UNLESS_SET = {
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "30",
     "MLFLOW_LOGGING_LEVEL": "WARNING",
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
 }
 
 
@@ -67,6 +69,8 @@ def explained(uri: str) -> Iterator[None]:
     try:
         yield
     except (MlflowException, RequestException, SQLAlchemyError) as error:
+        raise RegistryError(f"{without_password(uri)}: {_one_line(error)}") from error
+    except _storage_errors() as error:
         raise RegistryError(f"{without_password(uri)}: {_one_line(error)}") from error
     except OSError as error:
         raise explain_os_error(error) or RegistryError(f"{without_password(uri)}: {_one_line(error)}") from error
@@ -140,6 +144,10 @@ def _refuse_other_files(path: Path) -> None:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=20)) as database:
             (state,) = database.execute("PRAGMA quick_check(1)").fetchone()
             tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    except sqlite3.OperationalError as error:
+        raise RegistryError(
+            f"{path}: the registry cannot be opened ({error}); check who owns it, and what else has it open"
+        ) from error
     except sqlite3.DatabaseError as error:
         raise RegistryError(f"{path}: the registry cannot be read ({error}); restore it from a backup") from error
     if state != "ok":
@@ -160,6 +168,16 @@ def _probe(uri: str, scheme: str) -> None:
         raise RegistryError(
             f"{without_password(uri)}: the registry does not answer ({error}); is the server up, and registry_uri right?"
         ) from error
+
+
+def _storage_errors() -> tuple[type[Exception], ...]:
+    """What MLflow lets through of S3, which it brings in only where files lie there."""
+    if "boto3" not in sys.modules:
+        return ()
+    from boto3.exceptions import Boto3Error
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    return Boto3Error, BotoCoreError, ClientError
 
 
 def _one_line(error: BaseException) -> str:

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities.model_registry import ModelVersion, RegisteredModel
 
-ANY = "any"
 _REASON_LENGTH = 1000
 
 
@@ -86,17 +85,22 @@ class Registry:
 
     def version(self, detector: str, version_or_alias: str) -> VersionInfo:
         """One version by its number, or `champion`. Raises RegistryError when there is none such, naming those that exist."""
-        found = self.versions(detector)
-        for info in found:
-            if version_or_alias == info.version or (version_or_alias == CHAMPION and info.champion):
-                return info
-        known = ", ".join(info.version for info in found) or "none"
+        with explained(self.uri):
+            model = self._model(detector)
+            number = champion_of(model) if model and version_or_alias == CHAMPION else version_or_alias
+            found = self._numbered(detector, number)
+            if model and found:
+                return infos_of(model, [found])[0]
+        known = ", ".join(info.version for info in self.versions(detector)) or "none"
         wanted = "champion" if version_or_alias == CHAMPION else f"version {version_or_alias!r}"
         raise RegistryError(f"{detector}: no {wanted}; versions: {known}; see: nightowl models {detector}")
 
     def champion(self, detector: str) -> VersionInfo | None:
         """The champion, or None while there is none."""
-        return next((info for info in self.versions(detector) if info.champion), None)
+        with explained(self.uri):
+            model = self._model(detector)
+            number = champion_of(model) if model else None
+        return self.version(detector, number) if number else None
 
     def record(self, detector: str, version: str) -> BundleRecord:
         """The record that was registered with a version, from the registry itself."""
@@ -108,11 +112,10 @@ class Registry:
             model = self._model(detector)
             return history_of(model) if model else []
 
-    def promote(self, detector: str, version: str, reason: str, by: str, force: bool = False, over: str | None = ANY) -> str:
+    def promote(self, detector: str, version: str, reason: str, by: str, force: bool = False, as_judged: bool = False) -> str:
         """Make `version` the champion and return it; where it is already, nothing is done. `force` overrides the verdict.
 
-        `over` is the champion that it was judged against (None: there was none): when another has come meanwhile, nothing is
-        promoted. A night gives it; a person who means what they see leaves it at ANY.
+        A night promotes `as_judged`: only while the champion is the one that its verdict is about.
 
         Raises:
             RegistryError: for a version that was refused or taken back (without `force`), made from a dirty tree (always), or
@@ -123,16 +126,10 @@ class Registry:
             info = self.version(detector, version)
             if info.champion:
                 return info.version
-            refusal = refusal_to_promote(info, versions)
+            refusal = refusal_to_promote(info, versions, as_judged)
             if refusal is not None and not (force and refusal.may_be_forced):
                 advice = "; to promote it all the same: --force, which is recorded" if refusal.may_be_forced else ""
                 raise RegistryError(f"{detector} version {info.version} is not promoted: {refusal.reason}{advice}")
-            standing = next((i.version for i in versions if i.champion), None)
-            if over not in (ANY, standing):
-                raise RegistryError(
-                    f"{detector} version {info.version} is not promoted: it was judged against {_named(over)}, but now the "
-                    f"champion is {_named(standing)}; the next night judges it again"
-                )
             self._change(detector, "promote", info.version, reason, by, forced=refusal is not None)
             return info.version
 
@@ -159,7 +156,8 @@ class Registry:
         """
         version = self.version(detector, version_or_alias).version
         with explained(self.uri):
-            found = self._client.get_model_version(detector, version)
+            found = self._numbered(detector, version)
+        assert found is not None, "it was there a moment ago"
         return download(self.uri, str(found.source), found.tags[SUMS_TAG], folder, f"{detector} version {version}")
 
     def _change(
@@ -205,6 +203,20 @@ class Registry:
                 return None
             raise
 
+    def _numbered(self, detector: str, number: str | None) -> "ModelVersion | None":
+        """The version of that number, if nightowl made it."""
+        from mlflow.exceptions import MlflowException
+
+        if number is None or not number.isdecimal():
+            return None
+        try:
+            found = self._client.get_model_version(detector, number)
+        except MlflowException as error:
+            if error.error_code == "RESOURCE_DOES_NOT_EXIST":
+                return None
+            raise
+        return found if RECORD_TAG in found.tags else None
+
     def _pages(self, detector: str) -> "Iterator[ModelVersion]":
         token: str | None = None
         while True:
@@ -235,7 +247,3 @@ def open_registry(settings: Settings) -> Registry:
 
 def _lock_of(home: Path) -> Path:
     return home / "locks" / "registry.lock"
-
-
-def _named(version: str | None) -> str:
-    return "no champion" if version is None else f"version {version}"

@@ -74,9 +74,7 @@ def test_a_damaged_bundle_is_not_registered(registry: Registry, tmp_path: Path) 
 def test_promotion_and_rollback_move_the_champion_and_keep_the_history(registry: Registry, tmp_path: Path) -> None:
     registered(registry, tmp_path, ONE, TWO, THREE)
     for version in ("1", "2", "3"):
-        registry.promote(
-            "demo", version, f"better {version}", by="night", over=str(int(version) - 1) if version > "1" else None
-        )
+        registry.promote("demo", version, f"better {version}", by="night")
     assert registry.rollback("demo", "misses shorts on line 3", by="anna") == "2"
 
     assert [info.state for info in registry.versions("demo")] == ["former champion", "champion", "taken back"]
@@ -147,13 +145,12 @@ def test_what_was_taken_back_does_not_return_unforced_not_even_as_another_versio
 
 
 def test_a_night_does_not_promote_over_a_champion_it_was_not_judged_against(registry: Registry, tmp_path: Path) -> None:
-    registered(registry, tmp_path, ONE, TWO, THREE)
-    registry.promote("demo", "1", "first", by="night", over=None)
-    registry.promote("demo", "2", "by hand, while the night ran", by="anna")
-    with pytest.raises(RegistryError, match="judged against version 1, but now the champion is version 2"):
-        registry.promote("demo", "3", "better", by="night", over="1")
-    with pytest.raises(RegistryError, match="judged against no champion"):
-        registry.promote("demo", "3", "better", by="night", over=None)
+    registered(registry, tmp_path, ONE, TWO)
+    registry.promote("demo", "1", "first", by="night", as_judged=True)
+    registry.promote("demo", "1", "first, once more after a crash", by="night", as_judged=True)
+    with pytest.raises(RegistryError, match="judged against no champion, and now there is version 1 as champion"):
+        registry.promote("demo", "2", "better", by="night", as_judged=True)
+    assert registry.promote("demo", "2", "I know better", by="anna") == "2"
 
 
 def test_there_is_nothing_to_go_back_to_before_the_first_champion(registry: Registry, tmp_path: Path) -> None:
