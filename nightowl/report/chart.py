@@ -109,19 +109,19 @@ def nice_ticks(low: float, high: float, about: int = 4, *, whole: bool = False) 
 
 
 def _span(values: Iterable[float | None]) -> Range:
-    """The least and greatest figure, widened where they are one; 0 to 1 where there is none."""
+    """The least and greatest figure; where they are one, from zero to twice it; 0 to 1 where there is none."""
     known = [value for value in values if value is not None]
-    if not known:
-        return 0.0, 1.0
-    low, high = min(known), max(known)
-    room = (abs(low) or 1.0) * 0.5 if low == high else 0.0
-    return low - room, high + room
+    low, high = (min(known), max(known)) if known else (0.0, 0.0)
+    if low == high:
+        return (min(2 * low, 0.0), max(2 * low, 0.0)) if low else (0.0, 1.0)
+    return low, high
 
 
 def _labelled(values: Sequence[float]) -> list[tuple[float, str]]:
     step = values[1] - values[0] if len(values) > 1 else 1.0
     decimals = next((d for d in range(6) if abs(round(step, d) - step) < step * 1e-6), None)
-    return [(value, f"{value:.1e}" if decimals is None else f"{value:.{decimals}f}") for value in values]
+    short = decimals is not None and max(map(abs, values)) < 1e5
+    return [(value, f"{value:.{decimals}f}" if short else f"{value:.1e}") for value in values]
 
 
 def _line(name: str, points: Sequence[tuple[float, float | None]]) -> Line:

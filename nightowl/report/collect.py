@@ -124,10 +124,11 @@ def _export(workspace: Workspace) -> ExportSummary | None:
 
 
 def _lineage(workspace: Workspace) -> Lineage:
-    params = _params(workspace)
+    params, fault = _params(workspace)
     return Lineage(
         params_sha256=params.digest() if params else None,
         params_yaml=_yaml(params) if params else None,
+        params_fault=fault,
         environment_sha256=_read(sha256_file, workspace.root / "requirements.lock"),
         base=_record(BaseWeights, workspace.base),
         champion=_read(read_champion, workspace.champion),
@@ -135,12 +136,12 @@ def _lineage(workspace: Workspace) -> Lineage:
     )
 
 
-def _params(workspace: Workspace) -> Params | None:
-    """None where a night failed because of its params: its message names the fault."""
+def _params(workspace: Workspace) -> tuple[Params | None, str | None]:
+    """The params, or what is wrong with them: a night may have failed for just that."""
     try:
-        return load_params(workspace.root, workspace.detector)
-    except ParamsError:
-        return None
+        return load_params(workspace.root, workspace.detector), None
+    except ParamsError as error:
+        return None, str(error)
 
 
 def _yaml(params: Params) -> str:

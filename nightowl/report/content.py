@@ -133,10 +133,11 @@ class ExportSummary(Record):
 
 
 class Lineage(Record):
-    """What the night depended on, besides its data."""
+    """What the night depended on, besides its data. `params_fault` says why there are no params, where they cannot be read."""
 
     params_sha256: str | None
     params_yaml: str | None
+    params_fault: str | None
     environment_sha256: str | None
     base: BaseWeights | None
     champion: ChampionRecord | None

@@ -24,6 +24,7 @@ MAX_SIDE_PX = 480
 MAX_JPEG_BYTES = 70_000
 MAX_BOXES = 150
 _QUALITIES = (82, 70, 55, 40, 25)
+_LAYERS = ("crowd", "found", "in_crowd", "right", "missed", "false")
 
 Pixels = Callable[[Image], NDArray[np.uint8]]
 
@@ -77,7 +78,7 @@ def choose(errors: NDArray[np.int64], num_truth: NDArray[np.int64]) -> tuple[lis
 
 
 def encode_jpeg(image_bgr: NDArray[np.uint8]) -> tuple[str, int, int]:
-    """The image (H, W, 3) as a base64 JPEG of at most MAX_SIDE_PX a side and about MAX_JPEG_BYTES, with its width and height."""
+    """The image (H, W, 3) as a base64 JPEG, MAX_SIDE_PX a side and about MAX_JPEG_BYTES at most; its width, its height."""
     picture = PIL.Image.fromarray(np.ascontiguousarray(image_bgr[..., ::-1]))
     picture.thumbnail((MAX_SIDE_PX, MAX_SIDE_PX), PIL.Image.Resampling.LANCZOS)
     content = b""
@@ -118,12 +119,12 @@ def _thumbnail(image: Image, index: int, matched: _Matched, pixels: Pixels) -> T
         num_false=int(alarms[index]),
         num_truth=sum(not box.ignore for box in image.boxes),
         num_boxes_left_out=max(0, len(boxes) - MAX_BOXES),
-        boxes=tuple(boxes[:MAX_BOXES][::-1]),
+        boxes=tuple(boxes[-MAX_BOXES:]),
     )
 
 
 def _boxes(index: int, matched: _Matched, scale: tuple[float, float]) -> list[DrawnBox]:
-    """The boxes of one image, errors first, in pixels of its thumbnail."""
+    """The boxes of one image in pixels of its thumbnail, in the order to draw them: the errors last, on top."""
     truth, found = matched.truth, matched.detections
     factors = np.array([*scale, *scale])
     boxes = []
@@ -133,7 +134,7 @@ def _boxes(index: int, matched: _Matched, scale: tuple[float, float]) -> list[Dr
     for i in np.flatnonzero(found.image_index == index):
         kind = "right" if matched.matched[i] >= 0 else "false" if matched.matched[i] == FALSE_ALARM else "in_crowd"
         boxes.append(_box(kind, found.classes[found.class_id[i]], float(found.score[i]), found.boxes_xyxy[i] * factors))
-    return sorted(boxes, key=lambda box: box.kind not in ("missed", "false"))
+    return sorted(boxes, key=lambda box: _LAYERS.index(box.kind))
 
 
 def _box(kind: str, name: str, score: float | None, corners: NDArray[np.floating]) -> DrawnBox:

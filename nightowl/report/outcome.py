@@ -78,7 +78,8 @@ def _after_promotion(content: ReportContent) -> Advice:
 
 def _after_refusal(content: ReportContent) -> Advice:
     failed = [check.rule for check in content.verdict.checks if not check.passed] if content.verdict else []
-    sentences = [f"{_stands(content)} It failed {len(failed)} of its rules: {', '.join(failed[:6])}{_more(failed, 6)}."]
+    rules = f"{len(failed)} rule{'' if len(failed) == 1 else 's'}: {', '.join(failed[:6])}{_more(failed, 6)}"
+    sentences = [f"{_stands(content)} The candidate failed {rules}."]
     sentences.append("The images with most errors are in the gallery below; the per-class table shows where it lost.")
     return Advice(tuple(sentences), _look_at_registered(content))
 
@@ -89,8 +90,8 @@ def _after_undecided(content: ReportContent) -> Advice:
     if enough and not enough.passed and enough.figure is not None and enough.limit is not None:
         lacking = int(enough.limit - enough.figure)
         sentences.append(
-            f"The test split has {int(enough.figure)} images and {int(enough.limit)} are needed: label {lacking} more for test, "
-            "or lower gate.min_test_images if fewer are enough for you."
+            f"The test split has {int(enough.figure)} images and {int(enough.limit)} are needed: label {lacking} more "
+            "for test, or lower gate.min_test_images if fewer are enough for you."
         )
     else:
         sentences.append("A rule could not be measured; the table of checks says which. It needs labelled objects in test.")

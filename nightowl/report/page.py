@@ -5,6 +5,7 @@ that a hostile name in a dataset stays a name.
 """
 
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -28,6 +29,7 @@ from nightowl.report.tables import (
 from nightowl.stages.workspace import STAGES
 
 _TEMPLATES = Path(__file__).parent / "templates"
+MAX_CHECKS = 30
 MINUS, NONE = "\N{MINUS SIGN}", "\N{EM DASH}"
 
 
@@ -49,18 +51,36 @@ def render(content: ReportContent) -> str:
             headline=headline(content),
             advice=advice(content),
             stages=STAGES,
+            parts=parts(content),
             overall=overall_rows(candidate, content.champion) if candidate else (),
             comparable=bool(candidate and same_classes(candidate, content.champion)),
             class_rows=rows,
             history=[_history_chart(chart, content) for chart in content.history or ()],
             panels=pr_panels(rows, curves, content.champion_curves) if curves else (),
             max_panels=MAX_PANELS,
+            max_checks=MAX_CHECKS,
             matrix=confusion_cells(curves) if curves and len(curves.classes) <= MAX_MATRIX_CLASSES else (),
             confusions=worst_confusions(curves) if curves and len(curves.classes) > MAX_MATRIX_CLASSES else (),
             faults=tally(content.findings or ()),
             nightowl_version=__version__,
         )
     )
+
+
+def parts(content: ReportContent) -> tuple[str, ...]:
+    """The parts of the page, in order. A night that ended early has a short one; its table of stages says what is lacking."""
+    if content.facts.ending == "nothing_new":
+        return ("data", "lineage")
+    if content.facts.ending == "failed":
+        there = {
+            "training": content.history,
+            "metrics": content.candidate,
+            "curves": content.curves,
+            "images": content.gallery,
+            "checks": content.verdict,
+        }
+        return ("stages", *(part for part, found in there.items() if found is not None), "data", "lineage")
+    return ("checks", "metrics", "training", "curves", "images", "data", "export", "stages", "lineage")
 
 
 def _history_chart(chart: HistoryChart, content: ReportContent) -> Chart:
@@ -72,10 +92,11 @@ def _history_chart(chart: HistoryChart, content: ReportContent) -> Chart:
         x_label="epoch",
         y_range=(0.0, 1.0) if chart.unit_range else None,
         whole_x=True,
-        mark=None if best is None else (float(best), f"best epoch: {best}"),
+        mark=None if best is None else (float(best), f"best: {best}"),
     )
 
 
+@cache
 def _environment() -> Environment:
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES),
@@ -104,14 +125,14 @@ def change(value: float | None, digits: int = 3) -> str:
     return sign + rounded
 
 
-def plain(value: float | None) -> str:
-    """A figure of any unit, as short as it is honest: 87, 0.750, 4.2e-06."""
+def plain(value: float | None, beside: float | None = None) -> str:
+    """A figure of any unit, as short as it is honest: 87, 0.750, 4.2e-06; whole only where the one `beside` it is, too."""
     if value is None:
         return NONE
-    if value == int(value) and abs(value) < 1e9:
+    if value.is_integer() and (beside is None or beside.is_integer()):
         text = str(int(value))
     else:
-        text = f"{value:.3f}" if 0.01 <= abs(value) < 1000 else f"{value:.2g}"
+        text = f"{value:.3f}" if value == 0 or 0.001 <= abs(value) < 1000 else f"{value:.2g}"
     return text.replace("-", MINUS, 1) if text.startswith("-") else text
 
 

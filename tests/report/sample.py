@@ -1,4 +1,4 @@
-"""A believable night on disk, without any training: board images, detections made from their truth, and the real evaluator and gate.
+"""A believable night on disk, without training: board images, detections made from their truth, the real evaluator and gate.
 
 `python -m tests.report.sample FOLDER` writes one page for each way a night can end.
 """
@@ -34,13 +34,15 @@ from nightowl.stages.workspace import STAGES, Workspace
 from nightowl.training.base import BaseWeights
 
 CLASSES = ("open", "short", "mousebite", "spur", "spurious copper", "pin hole")
+SECTIONS = "data: {}\nprepare: {}\ntrain: {}\nevaluate: {}\ngate: {}\nexport: {}\n"
 CONFIDENCE = 0.31
 
 
 def make_workspace(root: Path, classes: tuple[str, ...] = CLASSES, num_test: int = 12, size: int = 128) -> Workspace:
     """A checkout at `root` in which a whole night has run, on a source beside it."""
-    write_atomic(root / "params.yaml", "detectors: [demo]\n")
-    write_atomic(root / "detectors/demo/params.yaml", "prepare:\n  image_size: 256\ntrain:\n  base: yolo11n.yaml\n")
+    write_atomic(root / "params.yaml", "detectors: [demo]\n" + SECTIONS)
+    own = SECTIONS.replace("prepare: {}", "prepare: {image_size: 256}").replace("train: {}", "train: {base: yolo11n.yaml}")
+    write_atomic(root / "detectors/demo/params.yaml", own)
     write_atomic(root / "requirements.lock", "torch==2.14.1\n")
     write_atomic(root / "settings.toml", f'home = "{root / "home"}"\n')
     workspace = Workspace(root, "demo", load_settings(root))
@@ -213,9 +215,8 @@ def _parity(workspace: Workspace) -> None:
 
 def endings(workspace: Workspace) -> dict[str, ReportContent]:
     """A content for each way a night can end."""
-    whole = collect(workspace, facts("promoted", sentence="demo: promoted as version 8"))
-    assert whole.verdict is not None
-    told = whole.model_copy(update={"facts": whole.facts.model_copy(update={"sentence": whole.verdict.sentence})})
+    whole = collect(workspace, facts("promoted", sentence=""))
+    promoted = _judged(whole, GateParams(min_map50=0.5, min_test_images=1, max_drop_map50_95=1, max_drop_class_ap50=1))
     message = (
         "train@demo: loss became NaN at epoch 12, batch 31; lower train.lr0 (now 0.01) or look at images/train/lot3-0009.png"
     )
@@ -224,33 +225,23 @@ def endings(workspace: Workspace) -> dict[str, ReportContent]:
     )
     stands = "nothing new since version 7 was made: the champion stands"
     quiet = facts("nothing_new", stages=(), sentence=stands)
-    checks = tuple(
-        c.model_copy(update={"passed": False, "figure": 0.14, "detail": "finds 14 points less of short than version 7"})
-        if c.rule == "AP50 drop: short"
-        else c
-        for c in whole.verdict.checks
-    )
-    sentence = "Refused: finds 14 points less of short than version 7 on the same 12 images; at most 10 points less allowed."
-    refusal = whole.verdict.model_copy(update={"outcome": "refuse", "sentence": sentence, "checks": checks})
-    refused = told.model_copy(update={"verdict": refusal, "facts": facts("refused", sentence=sentence)})
-    scarce = tuple(
-        c.model_copy(
-            update={"passed": False, "limit": 20.0, "detail": "12 test images cannot carry a decision; 20 would suffice"}
-        )
-        if c.rule == "test images"
-        else c
-        for c in whole.verdict.checks
-    )
-    open_sentence = "Undecided: 12 test images cannot carry a decision; 20 would suffice."
-    open_verdict = whole.verdict.model_copy(update={"outcome": "undecided", "sentence": open_sentence, "checks": scarce})
-    undecided = told.model_copy(update={"verdict": open_verdict, "facts": facts("refused", sentence=open_sentence)})
+    refused = _judged(whole, GateParams(min_class_ap50=0.9, min_test_images=1))
+    undecided = _judged(whole, GateParams(min_test_images=1000))
     return {
-        "promoted": told,
+        "promoted": promoted,
         "refused": refused,
         "undecided": undecided,
         "failed": collect(workspace, failed),
         "nothing_new": collect(workspace, quiet),
     }
+
+
+def _judged(content: ReportContent, gate: GateParams) -> ReportContent:
+    """The same night under another gate."""
+    assert content.candidate is not None
+    verdict = judge(gate, content.candidate, content.champion, content.lineage.champion)
+    night = facts("promoted" if verdict.promote else "refused", sentence=verdict.sentence)
+    return content.model_copy(update={"verdict": verdict, "facts": night})
 
 
 if __name__ == "__main__":
