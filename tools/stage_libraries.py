@@ -21,6 +21,7 @@ FRAME = {
     "nightowl.files",
     "nightowl.params",
     "nightowl.progress",
+    "nightowl.records",
     "nightowl.settings",
     "nightowl.stages",
     "nightowl.stages.frame",

@@ -10,10 +10,10 @@ from typing import Literal
 from pydantic import BaseModel, ValidationError
 
 from nightowl.errors import WeightsError
-from nightowl.evaluation.metrics import Record
 from nightowl.evaluation.model_file import ModelRecord
 from nightowl.evaluation.operating import OperatingPoint
 from nightowl.params import EvaluateParams
+from nightowl.records import Record
 
 PREFIX = "nightowl."
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from nightowl.errors import DataError
-from nightowl.evaluation.metrics import Record
+from nightowl.records import Record
 
 
 class ChampionRecord(Record):

@@ -6,13 +6,11 @@ could not be measured (a class without truth) is None, never zero.
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from nightowl.records import Record as Record
 
 Unit = Annotated[float, Field(ge=0, le=1)]
-
-
-class Record(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class ClassMetrics(Record):

@@ -67,12 +67,3 @@ class OnnxRunner:
 
     def __call__(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
         return np.asarray(self._session.run(None, {self._input: batch})[0], np.float32)
-
-
-def torch_device(setting: str) -> str:
-    """The torch device for the setting `device`: `auto` is the first CUDA device where there is one, else the CPU."""
-    import torch
-
-    if setting == "auto":
-        return "cuda:0" if torch.cuda.is_available() else "cpu"
-    return f"cuda:{setting}" if setting.isdigit() else setting

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from nightowl.evaluation.metrics import Record
+from nightowl.records import Record
 
 Outcome = Literal["promote", "refuse", "undecided", "same_model"]
 Basis = Literal["first_model", "no_common_class", "against_champion"]

@@ -6,8 +6,8 @@ from typing import Literal
 
 from pydantic import TypeAdapter
 
-from nightowl.evaluation.metrics import Record
 from nightowl.files import write_atomic
+from nightowl.records import Record
 from nightowl.settings import Settings, load_settings
 from nightowl.stages.workspace import Workspace
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Literal
 
-from nightowl.evaluation.metrics import Record
+from nightowl.records import Record
 
 
 class Event(Record):

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from nightowl.evaluation.champion import ChampionRecord as ChampionRecord
-from nightowl.evaluation.metrics import Record
+from nightowl.records import Record
 from nightowl.training.base import BaseWeights
 
 

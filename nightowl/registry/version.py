@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import ValidationError
 
 from nightowl.errors import RegistryError
-from nightowl.evaluation.metrics import Record
+from nightowl.records import Record
 from nightowl.registry.history import Event, ever_champion, settled, taken_back
 from nightowl.registry.record import BundleRecord
 

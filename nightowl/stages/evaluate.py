@@ -15,10 +15,11 @@ from nightowl.data.source import source_folder
 from nightowl.evaluation.champion import ChampionRecord, read_champion
 from nightowl.evaluation.detect import Detected, Model
 from nightowl.evaluation.detections import write_detections
+from nightowl.evaluation.device import torch_device
 from nightowl.evaluation.evaluate import Measured, Subject, choose_operating_point
 from nightowl.evaluation.measure import detect_split, measure
 from nightowl.evaluation.model_file import ModelRecord
-from nightowl.evaluation.runners import OnnxRunner, TorchRunner, torch_device
+from nightowl.evaluation.runners import OnnxRunner, TorchRunner
 from nightowl.evaluation.truth import truth_of
 from nightowl.files import write_record
 from nightowl.params import EvaluateParams, Params

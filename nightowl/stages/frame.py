@@ -13,9 +13,9 @@ from types import FrameType
 from typing import Literal, NoReturn
 
 from nightowl.errors import Interrupted, NightowlError, Preempted, StageFailed, UserError, explain_os_error
-from nightowl.evaluation.metrics import Record
 from nightowl.files import publishing_folder, write_atomic, write_record
 from nightowl.params import Params, load_params
+from nightowl.records import Record
 from nightowl.settings import load_settings
 from nightowl.stages.workspace import Workspace
 

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from nightowl.evaluation.metrics import Record
+from nightowl.records import Record
 
 
 class BaseWeights(Record):

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from nightowl.evaluation.metrics import Record
 from nightowl.files import publishing_folder, sha256_file, write_record
+from nightowl.records import Record
 
 _FOLDER = re.compile(r"epoch-(\d+)")
 _MARKER = "commit.json"

@@ -8,7 +8,8 @@ import pytest
 
 from nightowl.errors import WeightsError
 from nightowl.evaluation.card import from_metadata, to_metadata
-from nightowl.evaluation.runners import OnnxRunner, TorchRunner, torch_device
+from nightowl.evaluation.device import torch_device
+from nightowl.evaluation.runners import OnnxRunner, TorchRunner
 from tests.tiny import CLASSES, SIZE, tiny_card, tiny_module
 
 
