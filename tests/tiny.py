@@ -16,14 +16,20 @@ CLASSES = ("open", "short", "spur")
 SIZE = 96
 
 
+def quiet_ultralytics() -> None:
+    """Import it without a word, and give Pillow its opener back: ultralytics' own wants more packages for a broken image."""
+    silence()
+    from ultralytics.utils import patches
+
+    PIL.Image.open = patches._image_open
+
+
 @cache
 def tiny_module(head: Head = "raw") -> torch.nn.Module:
     """The same module every time; nobody may change it. `end2end` is yolo26n with its NMS-free head."""
-    silence()
-    pillow_open = PIL.Image.open
+    quiet_ultralytics()
     from ultralytics.nn.tasks import DetectionModel
 
-    PIL.Image.open = pillow_open  # ultralytics puts its own in place, which asks for more packages on a broken image
     with torch.random.fork_rng():
         torch.manual_seed(0)
         model = DetectionModel("yolo11n.yaml" if head == "raw" else "yolo26n.yaml", nc=len(CLASSES), verbose=False)

@@ -1,5 +1,5 @@
-"""Some tests hold us against ultralytics, which is told to be quiet before anything imports it."""
+"""Some tests hold us against ultralytics, which is told to be quiet before any of them imports it."""
 
-from nightowl.training.quiet import silence
+from tests.tiny import quiet_ultralytics
 
-silence()
+quiet_ultralytics()

@@ -23,7 +23,8 @@ def runner(tmp_path_factory: pytest.TempPathFactory) -> OnnxRunner:
 @pytest.fixture
 def image(tmp_path: Path) -> Path:
     path = tmp_path / "board.png"
-    cv2.imwrite(str(path), np.random.default_rng(0).integers(0, 256, (80, 120, 3), np.uint8))
+    squares = np.random.default_rng(0).integers(0, 256, (6, 6, 3), np.uint8)
+    cv2.imwrite(str(path), cv2.resize(squares, (120, 80), interpolation=cv2.INTER_NEAREST))
     return path
 
 
