@@ -117,7 +117,7 @@ class GateParams(Section):
     """What a candidate must reach to be promoted. All figures are on the test split."""
 
     min_test_images: Annotated[int, Field(ge=1)] = Field(20, description="fewer than this cannot carry a decision")
-    min_map50: Fraction = 0.0
+    min_map50: Fraction = Field(0.1, description="floor, also for the first model; set it to what the line needs")
     min_map50_95: Fraction = 0.0
     min_class_ap50: Fraction = Field(0.0, description="floor for each class that occurs in test")
     max_drop_map50_95: Fraction = Field(0.0, description="how far below the champion it may lie, absolute")

@@ -24,6 +24,7 @@ train:
 evaluate: {}
 gate:
   min_test_images: 1
+  min_map50: 0.0
 export: {}
 """
 
@@ -36,7 +37,7 @@ class Checkout:
     prefect_home: Path
 
     def environment(self, **more: str) -> dict[str, str]:
-        inherited = {key: value for key, value in os.environ.items() if not key.startswith(("NIGHTOWL_", "PREFECT_"))}
+        inherited = {key: value for key, value in os.environ.items() if not key.startswith(("NIGHTOWL_", "PREFECT_", "PYTHON"))}
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
         ours = {"PATH": path, "OMP_NUM_THREADS": "1", "PREFECT_HOME": str(self.prefect_home), "DVC_NO_ANALYTICS": "1"}
         git = {f"GIT_{who}_{what}": "test@localhost" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}

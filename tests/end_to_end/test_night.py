@@ -30,7 +30,7 @@ def test_the_first_night_makes_a_champion_and_says_where_things_are(checkout: Ch
     assert "<html" in page
     assert not re.search(r"(src|href)=[\"']https?:", page), "the report must work without a network"
     listed = json.loads(checkout.check("nightowl", "models", "demo", "--json"))
-    assert [str(entry["version"]) for entry in listed] == ["1"]
+    assert [(entry["version"], entry["state"]) for entry in listed["demo"]["versions"]] == [("1", "champion")]
     assert checkout.check("git", "status", "--porcelain") == ""
     assert checkout.check("git", "worktree", "list").count("\n") == 1
 
@@ -74,7 +74,7 @@ def test_predict_draws_with_the_champion_from_the_registry(checkout: Checkout, f
 
 
 def test_a_refused_candidate_leaves_the_champion_and_ends_with_3_where_asked(checkout: Checkout, first_night: str) -> None:
-    checkout.commit("detectors/demo/params.yaml", TINY.replace("min_test_images: 1", "min_test_images: 1\n  min_map50: 0.99"))
+    checkout.commit("detectors/demo/params.yaml", TINY.replace("min_map50: 0.0", "min_map50: 0.99"))
     done = checkout.run("nightowl", "night", "demo", "--fail-on-refusal")
     assert done.returncode == 3, done.stdout + done.stderr
     assert restored(done.stdout) == {"prepare", "train", "export"}
