@@ -2,6 +2,9 @@
 
 import colorsys
 from collections.abc import Sequence
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -31,12 +34,22 @@ def draw_boxes(image_bgr: NDArray[np.uint8], boxes: Sequence[DrawnBox]) -> NDArr
     canvas = Image.fromarray(np.ascontiguousarray(image_bgr[..., ::-1]))
     pen = ImageDraw.Draw(canvas)
     width = max(1, round(max(canvas.size) / 400))
-    font = ImageFont.load_default(size=min(max(10, round(max(canvas.size) / 45)), 40))
+    font = _font(min(max(10, round(max(canvas.size) / 45)), 40))
     for box in reversed(boxes):
         pen.rectangle(box.box_xyxy, outline=box.colour, width=width)
     for box in reversed(boxes):
         _label(pen, font, box, canvas.size)
     return np.ascontiguousarray(np.asarray(canvas)[..., ::-1])
+
+
+@cache
+def _font(size: int) -> ImageFont.ImageFont | ImageFont.FreeTypeFont:
+    """DejaVu Sans (Latin, Greek, Cyrillic) from matplotlib's files where it is installed, else Pillow's own (ASCII)."""
+    matplotlib = find_spec("matplotlib")
+    if matplotlib is None or matplotlib.origin is None:
+        return ImageFont.load_default(size)
+    dejavu = Path(matplotlib.origin).parent / "mpl-data" / "fonts" / "ttf" / "DejaVuSans.ttf"
+    return ImageFont.truetype(str(dejavu), size) if dejavu.is_file() else ImageFont.load_default(size)
 
 
 def _label(
