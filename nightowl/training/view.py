@@ -1,8 +1,8 @@
 """The dataset as ultralytics wants it: a folder of links and label files, written anew for each training.
 
-Every image is compared with its pinned digest. One that every decoder shows alike is linked; any other (turned by EXIF, with
-alpha or a palette, 16 bits, TIFF, WebP, not quite whole) is decoded by our own rule and written as PNG, so that training sees the
-pixels that evaluation sees. Nothing is ever written beside the user's images.
+Every image is compared with its pinned digest. One that every decoder shows alike is linked; any other (turned by EXIF,
+with alpha or a palette, 16 bits, TIFF, WebP, not quite whole) is decoded by our own rule and written as PNG, so that training
+sees the pixels that evaluation sees. Nothing is ever written beside the user's images.
 """
 
 import io
@@ -42,7 +42,7 @@ def write_view(manifest: Manifest, source: Path, folder: Path) -> View:
     """Write train and val of the manifest, whose images lie under `source`, as a view in `folder`, replacing what was there.
 
     Raises:
-        DataError: when a split has no images or no boxes to learn from, an image is too small, or one changed since it was pinned.
+        DataError: when a split has no images or no boxes, an image is too small, or one changed since it was pinned.
     """
     for role in _ROLES:
         _check(manifest.of(role), role)

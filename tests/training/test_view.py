@@ -130,9 +130,7 @@ def test_training_sees_the_pixels_that_evaluation_sees(tmp_path: Path, name: str
         ("train", (), r"train: expected boxes, found none on 1 images"),
     ],
 )
-def test_a_split_without_boxes_is_refused(
-    tmp_path: Path, split: Split, boxes: tuple[Box, ...] | None, expected: str
-) -> None:
+def test_a_split_without_boxes_is_refused(tmp_path: Path, split: Split, boxes: tuple[Box, ...] | None, expected: str) -> None:
     other: Split = "train" if split == "val" else "val"
     images = [an_image(tmp_path / "s", "a.png", other)]
     if boxes is not None:
@@ -149,8 +147,8 @@ def test_an_image_too_small_to_train_on_is_named(tmp_path: Path) -> None:
 
 
 def test_an_image_that_changed_since_it_was_pinned_stops_the_training(tmp_path: Path) -> None:
-    images = (an_image(tmp_path / "s", "a.png"), an_image(tmp_path / "s", "v.png", "val"))
-    (tmp_path / "s" / "a.png").write_bytes((tmp_path / "s" / "v.png").read_bytes())
+    images = (an_image(tmp_path / "s", "a.png"), an_image(tmp_path / "s", "other.png", "val"))
+    (tmp_path / "s" / "a.png").write_bytes((tmp_path / "s" / "other.png").read_bytes())
     with pytest.raises(DataError, match=r"a\.png: image changed since it was pinned"):
         write_view(a_manifest(*images), tmp_path / "s", tmp_path / "view")
 
