@@ -1,6 +1,5 @@
 """What becomes of a candidate: registered whole, then champion or not. The alias moves here and nowhere else."""
 
-import getpass
 from pathlib import Path
 
 from prefect import task
@@ -10,6 +9,7 @@ from nightowl.night.bundling import bundle_night
 from nightowl.night.checkout import checkout_root
 from nightowl.night.record import Ending, Night, Pinned, report_of, settings_of
 from nightowl.night.sentence import ending_sentence
+from nightowl.registry.history import user_name
 from nightowl.registry.rules import refusal_to_promote
 from nightowl.registry.store import Registry, open_registry
 from nightowl.settings import load_settings
@@ -28,16 +28,16 @@ def register(night: Night, pinned: Pinned) -> str:
 def promote_or_refuse(night: Night, pinned: Pinned, version: str) -> Ending:
     """Give the alias to `version` if the gate, the parity and the state of the code allow it."""
     registry = open_registry(settings_of(night))
-    others = registry.versions(night.detector)
-    refusal = refusal_to_promote(registry.version(night.detector, version), others)
+    refusal = refusal_to_promote(registry.version(night.detector, version), registry.versions(night.detector), as_judged=True)
     if refusal is None:
-        registry.promote(night.detector, version, reason=f"night {night.id}: the gate's verdict", by="nightowl")
+        registry.promote(night.detector, version, f"night {night.id}: the gate's verdict", by="nightowl", as_judged=True)
+    champion = registry.champion(night.detector)
     return Ending(
         outcome="promoted" if refusal is None else "refused",
         sentence=ending_sentence(night, version, refusal),
         detector=night.detector,
         version=version,
-        champion_version=version if refusal is None else pinned.champion_version,
+        champion_version=champion.version if champion else None,
         previous_champion=pinned.champion_version,
         report=report_of(night),
     )
@@ -60,13 +60,13 @@ def champion_stands(night: Night, pinned: Pinned) -> Ending:
 @task(name="promote", cache_policy=NO_CACHE)
 def promote_version(detector: str, version: str, reason: str, force: bool) -> str:
     """Make `version` the champion, as the named user. Raises RegistryError when it may not be."""
-    return _registry().promote(detector, version, reason, by=getpass.getuser(), force=force)
+    return _registry().promote(detector, version, reason, by=user_name(), force=force)
 
 
 @task(name="rollback", cache_policy=NO_CACHE)
 def rollback_champion(detector: str, reason: str) -> str:
     """Give the alias back to the champion before; returns its version. Raises RegistryError when there is none."""
-    return _registry().rollback(detector, reason, by=getpass.getuser())
+    return _registry().rollback(detector, reason, by=user_name())
 
 
 def _registry() -> Registry:

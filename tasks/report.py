@@ -3,7 +3,6 @@
 import contextlib
 from datetime import UTC, datetime
 
-from nightowl.report.page import write_report
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
@@ -11,6 +10,7 @@ from nightowl.errors import Interrupted, NightowlError
 from nightowl.night.record import Ending, Night, report_of, runs_of, workspace_in_tree
 from nightowl.report.collect import collect
 from nightowl.report.content import Failure, NightFacts, StageTiming
+from nightowl.report.page import write_report
 from nightowl.stages.workspace import STAGES
 from tasks.say import say
 
@@ -55,7 +55,7 @@ def _facts(night: Night) -> NightFacts:
 
 
 def _running(night: Night) -> str | None:
-    """The stage whose outcome was written last and is not a good one: the one that the night ended in."""
-    workspace = workspace_in_tree(night)
-    written = [stage for stage in STAGES if workspace.outcome(stage).exists()]
-    return max(written, key=lambda stage: workspace.outcome(stage).stat().st_mtime_ns, default=None)
+    """The stage that the night ended in: the one with an outcome, or a beginning, that did not end well."""
+    workspace, done = workspace_in_tree(night), {run.stage for run in runs_of(night)}
+    begun = [s for s in STAGES if workspace.outcome(s).exists() or workspace.leader(s).exists()]
+    return next((stage for stage in begun if stage not in done), None)

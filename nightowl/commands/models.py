@@ -1,10 +1,11 @@
 """`nightowl models`, `promote` and `rollback`: what the registry holds, and who is champion."""
 
-import getpass
 import json
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from nightowl.registry.history import user_name
 
 if TYPE_CHECKING:
     from nightowl.registry.history import Event
@@ -50,7 +51,7 @@ def promote(
 
     registry = open_registry(settings_here())
     before = registry.champion(name)
-    made = registry.promote(name, version, reason, by=_who(), force=force)
+    made = registry.promote(name, version, reason, by=user_name(), force=force)
     if before is not None and before.version == made:
         print(f"{name}: version {made} is the champion already; nothing was changed")
     else:
@@ -64,7 +65,7 @@ def rollback(name: Name, reason: Reason) -> None:
 
     registry = open_registry(settings_here())
     before = registry.champion(name)
-    now = registry.rollback(name, reason, by=_who())
+    now = registry.rollback(name, reason, by=user_name())
     print(f"{name}: version {now} is the champion again; taken back: version {before.version if before else 'unknown'}")
 
 
@@ -118,11 +119,3 @@ def _told(event: "Event") -> str:
 
 def _figure(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"
-
-
-def _who() -> str:
-    """The user's name on this machine; a container may know none."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return "unknown"

@@ -4,6 +4,7 @@ Pure. An event is written before the alias moves and completed after it, so when
 which of the two happened: `settled` reads such an event as done, or as never come to pass.
 """
 
+import getpass
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Literal
@@ -78,3 +79,11 @@ def _done(events: Iterable[Event]) -> list[Event]:
 
 def _last_index(stack: Sequence[str], version: str) -> int:
     return len(stack) - 1 - list(reversed(stack)).index(version)
+
+
+def user_name() -> str:
+    """Who acts, for the history; a container may know no name."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "unknown"

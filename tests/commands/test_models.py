@@ -13,9 +13,6 @@ from nightowl.errors import RegistryError
 from nightowl.registry.store import Registry
 from tests.bundles import Made, new_registry, registered
 
-# MLflow 3.17 sets up its tables with an option that SQLAlchemy 2.1 is about to drop.
-pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy:DeprecationWarning")
-
 app = typer.Typer()
 app.command()(models.models)
 app.command()(models.promote)

@@ -15,9 +15,6 @@ from nightowl.registry.store import open_registry
 from nightowl.settings import Settings
 from tests.bundles import Made, new_registry, registered
 
-# MLflow 3.17 sets up its tables with an option that SQLAlchemy 2.1 is about to drop.
-pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy:DeprecationWarning")
-
 
 def garble(path: Path) -> None:
     path.write_bytes(b"this is no database" * 1000)

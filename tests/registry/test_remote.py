@@ -17,9 +17,6 @@ from nightowl.registry.store import Registry, open_registry
 from nightowl.settings import Settings
 from tests.bundles import Made, new_registry, registered
 
-# MLflow 3.17 sets up its tables with an option that SQLAlchemy 2.1 is about to drop.
-pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy:DeprecationWarning")
-
 ONE, TWO = Made(night="night-1", weights=b"one"), Made(night="night-2", weights=b"two")
 
 

@@ -13,9 +13,6 @@ from nightowl.registry.store import Registry
 from nightowl.training.base import BaseWeights
 from tests.bundles import Made, new_registry, registered
 
-# MLflow 3.17 sets up its tables with an option that SQLAlchemy 2.1 is about to drop.
-pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy:DeprecationWarning")
-
 ONE = Made(night="night-1", weights=b"one")
 
 

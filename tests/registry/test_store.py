@@ -14,9 +14,6 @@ from nightowl.registry.store import Registry, open_registry
 from nightowl.settings import Settings
 from tests.bundles import Made, bundle, new_registry, registered
 
-# MLflow 3.17 sets up its tables with an option that SQLAlchemy 2.1 is about to drop.
-pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy:DeprecationWarning")
-
 ONE = Made(night="night-1", weights=b"one", map50=0.70)
 TWO = Made(night="night-2", weights=b"two", map50=0.75)
 THREE = Made(night="night-3", weights=b"three", map50=0.80)
