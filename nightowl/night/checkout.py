@@ -15,6 +15,7 @@ from nightowl.errors import UserError
 
 # Written by `dvc repro` at the root, where DVC insists on it; a product of the pipeline, not an edit.
 _NOT_AN_EDIT = ("dvc.lock",)
+MAX_UNTRACKED_BYTES = 64 << 20
 _IDENTITY = {
     "GIT_AUTHOR_NAME": "nightowl",
     "GIT_AUTHOR_EMAIL": "nightowl@localhost",
@@ -51,6 +52,7 @@ def snapshot(root: Path) -> Snapshot:
     head = found.stdout.strip()
     if not edited(_git(root, "status", "--porcelain", "-z", "--untracked-files=all")):
         return Snapshot(head, head, dirty=False)
+    _refuse_data_in_the_tree(root)
     with tempfile.TemporaryDirectory(prefix="nightowl-index-") as scratch:
         index = {"GIT_INDEX_FILE": str(Path(scratch) / "index")}
         _git(root, "read-tree", "HEAD", **index)
@@ -64,6 +66,19 @@ def edited(porcelain: str) -> bool:
     """Whether `git status --porcelain -z` lists anything that a person wrote."""
     entries = [entry for entry in porcelain.split("\0") if entry]
     return any(entry[3:] not in _NOT_AN_EDIT for entry in entries)
+
+
+def _refuse_data_in_the_tree(root: Path) -> None:
+    """A snapshot copies untracked files into the repository: code is small, a data set is not."""
+    names = _git(root, "ls-files", "--others", "--exclude-standard", "-z").split("\0")
+    sizes = {name: (root / name).lstat().st_size for name in names if name}
+    total = sum(sizes.values())
+    if total > MAX_UNTRACKED_BYTES:
+        largest = max(sizes, key=lambda name: sizes[name])
+        raise UserError(
+            f"{root}: {len(sizes)} untracked files of {total >> 20} MiB, the largest {largest}; data does not belong in the "
+            "checkout: move it away, or name it in .gitignore, and run again"
+        )
 
 
 def open_worktree(root: Path, tree: Path, commit: str) -> None:

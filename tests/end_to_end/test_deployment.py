@@ -12,6 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from nightowl.data.boards import generate
 from tests.end_to_end.checkouts import TINY, Checkout, clone
 
 START_SECONDS = 120
@@ -66,9 +67,8 @@ def test_a_deployment_runs_a_night_on_a_worker(tmp_path: Path) -> None:
     port = api.split(":")[2].split("/")[0]
     there = {"PREFECT_API_URL": api, "PREFECT_SERVER_ANALYTICS_ENABLED": "false"}
     server = ["prefect", "server", "start", "--host", "127.0.0.1", "--port", port, "--no-ui"]
-    make = "from pathlib import Path; from nightowl.data.boards import generate; generate(Path('boards'), num_images=48)"
-    checkout.check("python", "-c", make)
-    source = {"NIGHTOWL_SOURCES__DEMO": str(checkout.root / "boards")}
+    generate(tmp_path / "boards", num_images=48)
+    source = {"NIGHTOWL_SOURCES__DEMO": str(tmp_path / "boards")}
     with running(checkout, tmp_path / "server.log", *server, **there):
         until(START_SECONDS, "the server answers", lambda: httpx.get(f"{api}/health", timeout=2).status_code == 200)
         checkout.check("prefect", "work-pool", "create", "nightowl", "--type", "process", **there)

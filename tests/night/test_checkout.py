@@ -59,6 +59,14 @@ def test_a_dirty_tree_is_snapshotted_and_left_as_it_was(checkout: Path, tmp_path
     assert not (tmp_path / "tree" / "dvc.lock").exists()
 
 
+def test_a_data_set_left_in_the_tree_is_not_copied_into_the_repository(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nightowl.night.checkout.MAX_UNTRACKED_BYTES", 1 << 20)
+    (checkout / "images").mkdir()
+    (checkout / "images" / "a.png").write_bytes(bytes(2 << 20))
+    with pytest.raises(UserError, match=r"1 untracked files of 2 MiB, the largest images/a.png; .* name it in .gitignore"):
+        snapshot(checkout)
+
+
 def test_a_worktree_comes_and_goes(checkout: Path, tmp_path: Path) -> None:
     tree = tmp_path / "nights" / "tree"
     open_worktree(checkout, tree, snapshot(checkout).commit)
