@@ -14,7 +14,7 @@ from ruamel.yaml import YAML
 from nightowl.errors import WeightsError
 
 # The heads that find boxes of classes fixed in training; others segment, classify, or need a text prompt.
-_DETECTION_HEADS = ("Detect", "v10Detect")
+DETECTION_HEADS = ("Detect", "v10Detect")
 _NAME = re.compile(r"(?P<family>yolov?\d+)(?P<scale>[a-z]?)(?P<variant>-[a-z0-9-]+)?\.yaml")
 
 
@@ -41,7 +41,7 @@ def _files() -> dict[str, Path]:
     assert spec is not None and spec.submodule_search_locations, "ultralytics is a dependency"
     models = Path(next(iter(spec.submodule_search_locations))) / "cfg" / "models"
     named = {path.name: path for path in sorted(models.rglob("*.yaml")) if _NAME.fullmatch(path.name)}
-    return {name: path for name, path in named.items() if _head(_read(path)) in _DETECTION_HEADS}
+    return {name: path for name, path in named.items() if _head(_read(path)) in DETECTION_HEADS}
 
 
 def _known() -> list[str]:

@@ -3,6 +3,7 @@
 It reads these variables when it is imported, so `silence` is called just before, and nowhere else.
 """
 
+import atexit
 import os
 from functools import cache
 from tempfile import TemporaryDirectory
@@ -24,6 +25,7 @@ def silence() -> TemporaryDirectory[str]:
     The folder is new each time: what somebody once set with `yolo settings` must not change what is trained here.
     """
     folder = TemporaryDirectory(prefix="nightowl-ultralytics-")
+    atexit.register(folder.cleanup)
     os.environ.update(_QUIET)
     os.environ["YOLO_CONFIG_DIR"] = folder.name
     os.environ.setdefault("MPLCONFIGDIR", folder.name)

@@ -20,6 +20,7 @@ import torch
 
 from nightowl.errors import ParamsError, StageFailed, WeightsError
 from nightowl.files import sha256_bytes, sha256_file, write_atomic
+from nightowl.training.architecture import DETECTION_HEADS
 from nightowl.training.plan import PLACES, Plan, arguments
 from nightowl.training.quiet import silence
 from nightowl.training.watch import EpochEnd, Start, Watcher
@@ -125,8 +126,11 @@ def _load(path: Path) -> Any:
     except (OSError, RuntimeError, TypeError, ValueError, LookupError, AttributeError, ModuleNotFoundError) as error:
         detail = f"{type(error).__name__}: {' '.join(str(error).split())}"
         raise WeightsError(f"{path}: expected weights that ultralytics can open, got {detail}") from error
-    if model.task != "detect":
-        raise WeightsError(f"{path}: expected a detector, found a model for the task {model.task}")
+    head = type(model.model[-1]).__name__
+    if head not in DETECTION_HEADS:
+        raise WeightsError(
+            f"{path}: expected a detector (head {' or '.join(DETECTION_HEADS)}), found a model with the head {head}"
+        )
     return model
 
 

@@ -1,0 +1,159 @@
+"""What nightowl relies on in the pinned ultralytics, so that an upgrade fails here, by name, and not in a night."""
+
+import inspect
+import re
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+import torch
+import ultralytics
+from ultralytics.cfg import get_cfg
+from ultralytics.data.augment import Mosaic
+from ultralytics.engine.trainer import BaseTrainer
+from ultralytics.models.yolo.detect import DetectionTrainer
+from ultralytics.nn.tasks import DetectionModel
+from ultralytics.utils import DEFAULT_CFG_DICT, SETTINGS, downloads
+from ultralytics.utils.torch_utils import EarlyStopping
+
+from nightowl.params import TrainParams
+from nightowl.training import yolo
+from nightowl.training.architecture import architecture
+from nightowl.training.plan import PLACES, Plan, arguments
+from nightowl.training.view import View
+
+ROOT = Path(__file__).parents[2]
+HERE = Path()
+
+
+def a_plan(**train: object) -> Plan:
+    params = TrainParams.model_validate(train)
+    view = View(HERE, HERE, HERE, 1, 1, ("a",))
+    return Plan(params, 64, view, architecture("yolo11n.yaml"), None, HERE, None, "cpu", 0, True)
+
+
+def test_the_installed_version_is_the_pinned_one() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    (pinned,) = [line for line in project["dependencies"] if line.startswith("ultralytics==")]
+    assert f"ultralytics=={version('ultralytics')}" == pinned
+    assert ultralytics.__version__ == version("ultralytics")
+
+
+def test_every_argument_that_we_give_is_known_and_taken() -> None:
+    given = arguments(a_plan())
+    assert set(given) <= set(DEFAULT_CFG_DICT) | {"save_dir"}
+    assert set(DEFAULT_CFG_DICT) | {"save_dir"} >= PLACES
+    assert get_cfg(overrides=given).nbs == 16
+
+
+def test_defaults_that_bear_on_training_are_those_we_know() -> None:
+    """An argument that is neither given by us nor known here is a new one, which may change what is trained."""
+    known = {
+        *("bgr", "box", "cls", "cls_pw", "cls_remap", "compile", "copy_paste", "copy_paste_mode", "cos_lr", "cutmix"),
+        *("dfl", "distill_model", "dis", "fraction", "freeze", "iou", "max_det", "multi_scale", "pretrained", "quantize"),
+        *("save", "save_period", "single_cls", "time", "val", "warmup_momentum", "channels_last", "classes", "augment"),
+    }
+    of_other_tasks = {
+        *("angle", "auto_augment", "dgrad", "dlam", "dlog", "dropout", "erasing", "kobj", "mask_ratio", "overlap_mask"),
+        *("pose", "rle"),
+    }
+    of_other_modes = {
+        *("agnostic_nms", "cfg", "conf", "dnn", "dynamic", "embed", "exist_ok", "format", "line_width", "mode", "name"),
+        *("opset", "optimize", "profile", "project", "resume", "retina_masks", "save_conf", "save_crop", "save_frames"),
+        *("save_json", "save_txt", "show", "show_boxes", "show_conf", "show_labels", "simplify", "source", "split"),
+        *("stream_buffer", "tracker", "vid_stride", "visualize", "workspace"),
+    }
+    assert set(DEFAULT_CFG_DICT) == (set(arguments(a_plan())) - {"save_dir"}) | known | of_other_tasks | of_other_modes
+
+
+@pytest.mark.parametrize("key", ["hsv_h", "hsv_s", "hsv_v", "degrees", "translate", "scale", "shear", "perspective"])
+def test_our_augmentation_defaults_are_upstreams(key: str) -> None:
+    assert arguments(a_plan())[key] == DEFAULT_CFG_DICT[key]
+
+
+@pytest.mark.parametrize(
+    ("event", "reason"),
+    [
+        ("on_train_start", "says what begins"),
+        ("on_train_epoch_start", "seeds the epoch"),
+        ("on_train_batch_end", "hears a stop, sees the loss"),
+        ("on_train_epoch_end", "says that it validates"),
+        ("on_model_save", "commits: last.pt, best.pt and results.csv are written by then"),
+    ],
+)
+def test_the_loop_calls_what_we_hang_on(event: str, reason: str) -> None:
+    source = inspect.getsource(BaseTrainer._do_train)
+    assert f'self.run_callbacks("{event}")' in source, reason
+
+
+def test_a_checkpoint_is_announced_after_the_history_and_the_decision_to_stop() -> None:
+    source = inspect.getsource(BaseTrainer._do_train)
+    order = ["self.save_metrics(", "self.stop |= self.stopper(", "self.save_model()", 'run_callbacks("on_model_save")']
+    places = [source.index(part) for part in order]
+    assert places == sorted(places)
+    assert "if self.best_fitness == self.fitness:\n            self.best.write_bytes" in inspect.getsource(
+        BaseTrainer.save_model
+    )
+
+
+@pytest.mark.parametrize(
+    "name", ["run_callbacks", "get_dataset", "build_dataset", "setup_model", "final_eval", "validate", "preprocess_batch"]
+)
+def test_what_we_replace_exists(name: str) -> None:
+    assert callable(getattr(DetectionTrainer, name))
+
+
+def test_no_integration_is_on() -> None:
+    assert [name for name in yolo.INTEGRATIONS if SETTINGS[name]] == []
+    assert SETTINGS["sync"] is False
+    source = inspect.getsource(ultralytics.utils.callbacks.base.add_integration_callbacks)
+    (listed,) = re.findall(r"for key in \(([^)]*)\)", source)
+    assert tuple(re.findall(r'"(\w+)"', listed)) == yolo.INTEGRATIONS
+
+
+def test_events_and_platform_are_off() -> None:
+    code = (
+        "import nightowl.training.yolo, sys; from ultralytics.utils.events import events;"
+        "import ultralytics.utils as u;"
+        "print(events.enabled, u.ONLINE, u.VERBOSE, u.AUTOINSTALL, u.SAFE_LOAD);"
+        "print('nightowl-ultralytics' in str(u.USER_CONFIG_DIR))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "False", "False", "False", "True", "True"]
+    assert done.stderr == ""
+
+
+def test_mosaic_takes_partners_from_the_whole_set_when_told() -> None:
+    assert "if self.buffer_enabled:" in inspect.getsource(Mosaic.get_indexes)
+
+
+def test_patience_counts_epochs_without_improvement() -> None:
+    stopper = EarlyStopping(patience=2)
+    assert [bool(stopper(epoch, fitness)) for epoch, fitness in [(1, 0.5), (2, 0.4), (3, 0.4)]] == [False, False, True]
+
+
+@pytest.mark.parametrize(("name", "end2end"), [("yolo11n.yaml", False), ("yolo26n.yaml", True)])
+def test_a_description_is_taken_as_a_model_and_tells_its_head(name: str, end2end: bool) -> None:
+    model = DetectionModel(dict(architecture(name)), nc=2, verbose=False)
+    assert model.yaml["yaml_file"] == name
+    assert yolo._has_end2end(model.model[-1]) is end2end
+    torch.testing.assert_close(model.stride, torch.tensor([8.0, 16.0, 32.0]))
+
+
+def test_published_names_and_where_they_are_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asked: dict[str, object] = {}
+
+    def safe_download(url: str, file: str, **options: object) -> None:
+        asked.update(url=url, file=file)
+        Path(file).write_bytes(b"weights")
+
+    monkeypatch.setattr(downloads, "safe_download", safe_download)
+    got = yolo.download_weights("yolo26n.pt", tmp_path / "weights")
+    assert got == tmp_path / "weights" / "yolo26n.pt"
+    assert got.read_bytes() == b"weights"
+    assert [path.name for path in got.parent.iterdir()] == ["yolo26n.pt"]
+    assert str(asked["url"]).endswith("/yolo26n.pt")
+    assert {"yolo11n.pt", "yolo26n.pt"} <= set(yolo.GITHUB_ASSETS_NAMES)
