@@ -31,14 +31,16 @@ from ultralytics.cfg import get_cfg
 from ultralytics.data import build_yolo_dataset
 from ultralytics.data.augment import Mosaic
 from ultralytics.models.yolo.detect import DetectionTrainer
-from ultralytics.nn.tasks import load_checkpoint
-from ultralytics.utils import DEFAULT_CFG_KEYS, SETTINGS
+from ultralytics.nn import tasks
+from ultralytics.utils import DEFAULT_CFG_KEYS, LOGGER, SETTINGS
 from ultralytics.utils.downloads import GITHUB_ASSETS_NAMES, attempt_download_asset
 from ultralytics.utils.torch_utils import unwrap_model
 
 INTEGRATIONS = ("clearml", "comet", "dvc", "mlflow", "raytune", "tensorboard", "wandb")
-# In memory only, should somebody have imported ultralytics before us, with settings of their own.
+# Should somebody have imported ultralytics before us: the same again, in memory only.
 dict.update(SETTINGS, {"sync": False, **dict.fromkeys(INTEGRATIONS, False)})
+tasks.SAFE_LOAD = True
+LOGGER.setLevel("ERROR")
 
 MAP50, MAP50_95 = "metrics/mAP50(B)", "metrics/mAP50-95(B)"
 
@@ -122,7 +124,7 @@ def download_weights(name: str, folder: Path) -> Path:
 def _load(path: Path) -> Any:
     """The detection model in a .pt, fp32. Raises WeightsError when it cannot be opened, or is no detector."""
     try:
-        model, _ = load_checkpoint(_plain_name(path))
+        model, _ = tasks.load_checkpoint(_plain_name(path))
     except (OSError, RuntimeError, TypeError, ValueError, LookupError, AttributeError, ModuleNotFoundError) as error:
         detail = f"{type(error).__name__}: {' '.join(str(error).split())}"
         raise WeightsError(f"{path}: expected weights that ultralytics can open, got {detail}") from error
