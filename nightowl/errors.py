@@ -7,6 +7,7 @@
     │   ├── DataError                       a data set: missing, empty, ambiguous, out of its own names
     │   ├── WeightsError                    base weights: absent, wrong task, wrong digest
     │   ├── RegistryError                   the registry: unreadable, no such model, no such version
+    │   ├── RemoteError                     an object store: not reached, no such bucket, no permission
     │   └── StorageError                    the disk: full, read-only, no permission
     ├── StageFailed               exit 1    a stage ended with an error; trying again would not help
     └── Interrupted               exit 130  stopped from outside; run it again and it goes on
@@ -45,6 +46,10 @@ class WeightsError(UserError):
 
 
 class RegistryError(UserError):
+    pass
+
+
+class RemoteError(UserError):
     pass
 
 

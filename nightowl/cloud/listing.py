@@ -1,0 +1,55 @@
+"""A listing as a file: one canonical JSON row an object, in the order of their keys. Equal listings are equal files.
+
+Keys come from outside: one that would leave the root, or that no file can be called, is refused by name.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from nightowl.cloud.storage import RemoteObject
+from nightowl.errors import RemoteError
+
+_LONGEST_NAME_BYTES = 255
+
+
+def write_listing(path: Path, objects: Iterable[RemoteObject], url: str) -> None:
+    """Write the objects that are files; what consoles make to show an empty folder (`name/`, no bytes) is left out.
+
+    Raises:
+        RemoteError: for a key that `fault_of_key` objects to, or when the server lists out of order.
+    """
+    before = ""
+    with path.open("w", encoding="utf-8") as file:
+        for found in objects:
+            if found.num_bytes == 0 and (found.key == "" or found.key.endswith("/")):
+                continue
+            fault = fault_of_key(found.key)
+            if fault:
+                raise RemoteError(f"{url}: the key {found.key!r} {fault}; nothing was pulled: rename or remove that object")
+            if found.key <= before:
+                raise RemoteError(f"{url}: listed {found.key!r} after {before!r}, out of order (a directory bucket?)")
+            before = found.key
+            file.write(json.dumps(found, ensure_ascii=False, separators=(",", ":")) + "\n")
+
+
+def read_listing(path: Path) -> Iterator[RemoteObject]:
+    """The rows, one after the other; none of them is kept."""
+    with path.open(encoding="utf-8") as file:
+        for line in file:
+            key, num_bytes, etag = json.loads(line)
+            yield RemoteObject(key, num_bytes, etag)
+
+
+def fault_of_key(key: str) -> str | None:
+    """Why `key` cannot be a file inside the mirror, or None."""
+    if "\\" in key or any(ord(character) < 32 or ord(character) == 127 for character in key):
+        return "holds a backslash or a control character"
+    parts = key.split("/")
+    if key.startswith("/") or ".." in parts:
+        return "would leave the folder that is pulled into"
+    if "" in parts or "." in parts:
+        return "has an empty or '.' folder in it"
+    if any(len(part.encode()) > _LONGEST_NAME_BYTES for part in parts):
+        return f"has a part longer than {_LONGEST_NAME_BYTES} bytes"
+    return None

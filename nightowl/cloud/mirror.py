@@ -1,0 +1,200 @@
+"""A remote prefix, mirrored: each pull that finds something new publishes a snapshot, a folder that never changes again.
+
+    objects/            what was fetched, named by content; a killed pull goes on from here
+    snapshots/000007/   files/ (hard links to objects) and listing.jsonl, published by one rename
+    pinned              a link to the snapshot that a night reads, set by whoever pinned it
+
+A reader has the old snapshot or the new one, never half a pull. A pull that finds nothing new costs one listing. Snapshots
+other than the newest two and the pinned one are removed by a later pull.
+"""
+
+import fcntl
+import filecmp
+import os
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from nightowl.cloud.listing import read_listing, write_listing
+from nightowl.cloud.objects import ObjectStore, is_sound
+from nightowl.cloud.parallel import in_parallel
+from nightowl.cloud.plan import Plan, plan_pull
+from nightowl.cloud.storage import ObjectChanged, RemoteObject, Storage
+from nightowl.errors import RemoteError, StorageError
+from nightowl.progress import Track, track
+
+NUM_THREADS = 64
+ROUNDS = 3
+KEPT_SNAPSHOTS = 2
+SPARE_BYTES = 100_000_000
+PINNED = "pinned"
+LISTING = "listing.jsonl"
+
+
+@dataclass(frozen=True)
+class PullReport:
+    """What a pull found and did. `folder` holds `num_files` of `num_bytes`; `fetched_*` is what moved."""
+
+    url: str
+    folder: Path
+    num_files: int
+    num_bytes: int
+    fetched_files: int
+    fetched_bytes: int
+    added: int
+    changed: int
+    removed: int
+    seconds: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.url}: {self.num_files} files, {self.num_bytes:,} bytes; added {self.added}, changed {self.changed}, "
+            f"removed {self.removed}; fetched {self.fetched_files} files, {self.fetched_bytes:,} bytes in {self.seconds:.1f} s"
+        )
+
+
+def pull(storage: Storage, root: Path, progress: Track = track, verify: bool = False) -> PullReport:
+    """Bring the mirror at `root` to what `storage` holds now; waits for another pull into it.
+
+    `verify` reads every file of the newest snapshot again, and replaces those that are damaged.
+
+    Raises:
+        RemoteError: by the storage; when it is empty; when it goes on changing while it is pulled.
+        StorageError: before anything is fetched, when it would not fit on the disk.
+    """
+    begun = time.monotonic()
+    with _alone(root):
+        for _ in range(ROUNDS):
+            try:
+                return _pull(storage, root, progress, verify, begun)
+            except ObjectChanged as error:
+                last = error
+    raise RemoteError(f"{last}; listed {ROUNDS} times, and each time something changed meanwhile: pull when nobody is writing")
+
+
+def newest(root: Path) -> Path | None:
+    """The newest snapshot's folder (with `files` and `listing.jsonl` in it), or None before the first pull."""
+    return max((root / "snapshots").glob("[0-9]*"), default=None, key=lambda path: int(path.name))
+
+
+def pin(root: Path, files: Path) -> None:
+    """Let `files` (of a snapshot) be what `pinned` leads to, by one rename."""
+    beside = root / f".{PINNED}"
+    beside.unlink(missing_ok=True)
+    beside.symlink_to(files.relative_to(root))
+    beside.replace(root / PINNED)
+
+
+def _pull(storage: Storage, root: Path, progress: Track, verify: bool, begun: float) -> PullReport:
+    objects = ObjectStore(root / "objects")
+    objects.prepare()
+    scratch = root / "incomplete"
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir()
+    listing = scratch / LISTING
+    write_listing(listing, progress(storage.list(), f"listing {storage.url}"), storage.url)
+    if listing.stat().st_size == 0:
+        raise RemoteError(f"{storage.url}: no objects there; check the bucket and the prefix (the mirror stays as it is)")
+    before = newest(root)
+    plan = plan_pull(read_listing(listing), read_listing(before / LISTING) if before else ())
+    damaged = _drop_damaged(before, objects, progress) if before and verify else 0
+    fetched: list[int] = []
+    if before is None or damaged or not filecmp.cmp(listing, before / LISTING, shallow=False):
+        fetched = _fetch(storage, objects, plan, root, progress)
+        fetched += _link_all(storage, objects, scratch, progress)
+        before = _publish(scratch, root)
+        _prune(root, objects)
+    return _report(storage.url, before, plan, fetched, time.monotonic() - begun)
+
+
+def _fetch(storage: Storage, objects: ObjectStore, plan: Plan, root: Path, progress: Track) -> list[int]:
+    """Have everything that is new; returns the bytes of each object that had to move."""
+    free = shutil.disk_usage(root).free
+    if plan.num_bytes + SPARE_BYTES > free:
+        raise StorageError(
+            f"{root}: pulling {storage.url} needs {plan.num_bytes:,} bytes and {SPARE_BYTES:,} to spare, "
+            f"and {free:,} are free: free some space or set NIGHTOWL_HOME to a larger disk"
+        )
+    todo = [*plan.added, *plan.changed]
+    moved = in_parallel(lambda found: objects.ensure(storage, found), todo, NUM_THREADS)
+    return [num_bytes for num_bytes in progress(moved, f"pulling {storage.url}", len(todo)) if num_bytes is not None]
+
+
+def _link_all(storage: Storage, objects: ObjectStore, scratch: Path, progress: Track) -> list[int]:
+    """Fill the snapshot; an object that should be here and is not is fetched again."""
+    moved = []
+    for found in progress(read_listing(scratch / LISTING), "linking"):
+        target = scratch / "files" / found.key
+        try:
+            objects.link(found, target)
+        except FileNotFoundError:
+            moved.append(objects.ensure(storage, found) or 0)
+            objects.link(found, target)
+    return moved
+
+
+def _publish(scratch: Path, root: Path) -> Path:
+    """The rename is what makes the snapshot; its content is on disk before."""
+    before = newest(root)
+    target = root / "snapshots" / f"{int(before.name) + 1 if before else 1:06}"
+    target.parent.mkdir(exist_ok=True)
+    os.sync()
+    scratch.rename(target)
+    return target
+
+
+def _prune(root: Path, objects: ObjectStore) -> None:
+    pinned = (root / PINNED).resolve().parent.name
+    numbered = sorted((root / "snapshots").glob("[0-9]*"), key=lambda path: int(path.name))
+    for old in numbered[:-KEPT_SNAPSHOTS]:
+        if old.name != pinned:
+            going = root / "incomplete"
+            old.rename(going)  # a reader sees it whole or not at all
+            shutil.rmtree(going)
+    objects.drop_unlinked()
+
+
+def _drop_damaged(snapshot: Path, objects: ObjectStore, progress: Track) -> int:
+    """Forget the objects whose file in the snapshot is not what its ETag says; returns their number."""
+
+    def damaged(found: RemoteObject) -> bool:
+        return not is_sound(snapshot / "files" / found.key, found)
+
+    rows = progress(read_listing(snapshot / LISTING), "verifying")
+    gone = [found for found in rows if damaged(found)]
+    for found in gone:
+        objects.path(found).unlink(missing_ok=True)
+    return len(gone)
+
+
+def _report(url: str, snapshot: Path, plan: Plan, fetched: list[int], seconds: float) -> PullReport:
+    sizes = [found.num_bytes for found in read_listing(snapshot / LISTING)]
+    return PullReport(
+        url=url,
+        folder=snapshot / "files",
+        num_files=len(sizes),
+        num_bytes=sum(sizes),
+        fetched_files=len(fetched),
+        fetched_bytes=sum(fetched),
+        added=len(plan.added),
+        changed=len(plan.changed),
+        removed=len(plan.removed),
+        seconds=seconds,
+    )
+
+
+@contextmanager
+def _alone(root: Path) -> Iterator[None]:
+    """Hold the mirror's lock, which goes with the process; says so when it has to wait for another's."""
+    root.mkdir(parents=True, exist_ok=True)
+    with (root / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print(f"another pull into {root} is running: waiting for it to end", file=sys.stderr)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

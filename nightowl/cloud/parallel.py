@@ -1,0 +1,24 @@
+"""One function over many items, many at once, with a bounded number waiting: memory does not grow with their number."""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def in_parallel(function: Callable[[Item], Result], items: Iterable[Item], num_threads: int) -> Iterator[Result]:
+    """The results in the order of `items`. The first exception ends it: what runs is waited for, what waits is dropped."""
+    waiting: deque[Future[Result]] = deque()
+    pool = ThreadPoolExecutor(num_threads)
+    try:
+        for item in items:
+            waiting.append(pool.submit(function, item))
+            if len(waiting) >= 4 * num_threads:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)

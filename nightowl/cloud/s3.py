@@ -1,0 +1,169 @@
+"""An S3 prefix as a storage: where and as whom by boto3, each request by hand.
+
+boto3's client spends 2 ms of Python on a request and seconds on a listing of 10,000; signing it here and sending it by urllib3,
+which boto3 uses too, costs a fifth of that (benchmarks/pull.py), and a data set of small files waits for nothing else.
+"""
+
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import IO
+from urllib.parse import quote, unquote_plus, urlsplit
+
+import boto3
+import urllib3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError
+from botocore.httpsession import get_cert_path
+from botocore.utils import get_environ_proxies
+from urllib3 import BaseHTTPResponse
+
+from nightowl.cloud.checksum import Verifier
+from nightowl.cloud.retry import Retrying, RetryPolicy, Transient
+from nightowl.cloud.s3_errors import NO_CREDENTIALS, explain, parse_refusal
+from nightowl.cloud.signing import Keys, signed_headers
+from nightowl.cloud.storage import CHUNK_BYTES, ObjectChanged, Place, RemoteObject
+from nightowl.errors import RemoteError
+
+NUM_CONNECTIONS = 64
+TIMEOUT_SECONDS = 30.0
+PATIENT = RetryPolicy()
+
+
+class S3Storage:
+    """The objects under `place`. Credentials and region come by the ordinary AWS chain; `endpoint` goes before
+    AWS_ENDPOINT_URL, and without either it is AWS itself.
+
+    Raises:
+        RemoteError: without credentials, or when the endpoint is no address.
+    """
+
+    def __init__(
+        self,
+        place: Place,
+        endpoint: str | None = None,
+        policy: RetryPolicy = PATIENT,
+        timeout_seconds: float = TIMEOUT_SECONDS,
+    ) -> None:
+        self._place, self._retrying = place, Retrying(policy)
+        try:
+            session = boto3.Session()
+            self._credentials = session.get_credentials()
+            client = session.client("s3", endpoint_url=endpoint, config=Config(signature_version="s3v4"))
+            if self._credentials is None:
+                raise RemoteError(f"{place.url}: {NO_CREDENTIALS}")
+            probe = client.generate_presigned_url("get_object", Params={"Bucket": place.bucket, "Key": "-"})
+        except (BotoCoreError, ValueError) as error:
+            raise RemoteError(f"{place.url}: {error}") from error
+        self._region: str = client.meta.region_name
+        address = urlsplit(probe)
+        self._host, self._bucket_path = address.netloc, address.path.removesuffix("-")
+        self._endpoint = f"{address.scheme}://{self._host}"
+        trusted = get_cert_path(session._session.get_config_variable("ca_bundle") or True)
+        self._http, self._before_path = _connections(self._endpoint, trusted, timeout_seconds)
+
+    @property
+    def url(self) -> str:
+        return self._place.url
+
+    def list(self) -> Iterator[RemoteObject]:
+        page: ET.Element | None = None
+        while page is None or page.findtext("{*}IsTruncated") == "true":
+            token = "" if page is None else _text(page, "NextContinuationToken")
+            page = self._retrying(self.url, lambda: self._page(token))  # noqa: B023 (called at once)
+            encoded = page.findtext("{*}EncodingType") == "url"
+            for row in page.iterfind("{*}Contents"):
+                yield self._object(row, encoded)
+
+    def download(self, found: RemoteObject, file: IO[bytes]) -> None:
+        self._retrying(f"{self.url}{found.key}", lambda: self._download_once(found, file))
+
+    def _page(self, token: str) -> ET.Element:
+        query = {"encoding-type": "url", "list-type": "2", "prefix": self._place.prefix}
+        if token:
+            query["continuation-token"] = token
+        parts = "&".join(f"{name}={quote(value, safe='-_.~')}" for name, value in sorted(query.items()))
+        path = self._bucket_path if self._bucket_path == "/" else self._bucket_path.removesuffix("/")
+        body = b"".join(_pieces(self._get(path, parts, None)))
+        try:
+            return ET.fromstring(body)
+        except ET.ParseError as error:
+            raise Transient(f"the listing is not XML ({error})") from error
+
+    def _object(self, row: ET.Element, encoded: bool) -> RemoteObject:
+        key = unquote_plus(_text(row, "Key")) if encoded else _text(row, "Key")
+        return RemoteObject(key.removeprefix(self._place.prefix), int(_text(row, "Size")), _bare(_text(row, "ETag")))
+
+    def _download_once(self, found: RemoteObject, file: IO[bytes]) -> None:
+        file.seek(0)
+        file.truncate()
+        response = self._get(self._bucket_path + quote(self._place.prefix + found.key, safe="/-_.~"), "", found.key)
+        if _bare(response.headers.get("ETag", "")) != found.etag:
+            response.close()
+            raise ObjectChanged(f"{self.url}{found.key}: changed since it was listed")
+        verifier = Verifier(found, response.headers)
+        for piece in _pieces(response):
+            verifier.update(piece)
+            file.write(piece)
+        fault = verifier.fault()
+        if fault:
+            raise Transient(fault)
+
+    def _get(self, path: str, query: str, key: str | None) -> BaseHTTPResponse:
+        """A response of status 200 whose body has not been read; `key` is None for a listing."""
+        try:
+            keys = Keys(*self._credentials.get_frozen_credentials()[:3])
+        except BotoCoreError as error:
+            raise RemoteError(f"{self.url}: {error}") from error
+        headers = signed_headers(keys, self._region, self._host, path, query, datetime.now(UTC))
+        target = self._before_path + path + (f"?{query}" if query else "")
+        try:
+            response = self._http.urlopen("GET", target, headers=headers, retries=False, redirect=False, preload_content=False)
+        except urllib3.exceptions.SSLError as error:
+            raise RemoteError(f"{self.url}: no safe connection to {self._endpoint}: {error}; see AWS_CA_BUNDLE") from error
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            raise Transient(f"{self._endpoint} cannot be reached ({_reason(error)})") from error
+        if response.status != 200:
+            self._refuse(response, key)
+        return response
+
+    def _refuse(self, response: BaseHTTPResponse, key: str | None) -> None:
+        refusal = parse_refusal(response.status, response.headers, b"".join(_pieces(response)))
+        if refusal.status == 404 and refusal.code != "NoSuchBucket" and key is not None:
+            raise ObjectChanged(f"{self.url}{key}: gone since it was listed")
+        raise refusal.transient() or explain(refusal, self._place, key, self._region, self._endpoint)
+
+
+def _connections(
+    endpoint: str, trusted: str, timeout_seconds: float
+) -> tuple[urllib3.HTTPConnectionPool | urllib3.ProxyManager, str]:
+    """Kept-open connections to one endpoint, and what goes before a path in a request: a proxy is told the whole address."""
+    proxy = get_environ_proxies(endpoint).get(urlsplit(endpoint).scheme)
+    timeout = urllib3.Timeout(timeout_seconds)
+    if proxy:
+        return urllib3.ProxyManager(proxy, maxsize=NUM_CONNECTIONS, timeout=timeout, ca_certs=trusted), endpoint
+    secure = {"ca_certs": trusted} if endpoint.startswith("https") else {}
+    return urllib3.connection_from_url(endpoint, maxsize=NUM_CONNECTIONS, timeout=timeout, **secure), ""
+
+
+def _pieces(response: BaseHTTPResponse) -> Iterator[bytes]:
+    """The body, as it comes. Raises Transient when it breaks off."""
+    try:
+        yield from response.stream(CHUNK_BYTES, decode_content=False)
+    except (urllib3.exceptions.HTTPError, OSError) as error:
+        raise Transient(f"the answer broke off ({_reason(error)})") from error
+
+
+def _reason(error: Exception) -> str:
+    return " ".join(str(error).rpartition(": ")[2].split()) or type(error).__name__
+
+
+def _bare(etag: str) -> str:
+    return etag.removeprefix("W/").strip('"')
+
+
+def _text(element: ET.Element, name: str) -> str:
+    value = element.findtext(f"{{*}}{name}")
+    if value is None:
+        raise RemoteError(f"the listing has an entry without {name}: the server does not speak S3 (ListObjectsV2)")
+    return value
