@@ -28,6 +28,10 @@ class Section(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
+    def digest(self) -> str:
+        """SHA-256 over the canonical JSON of every value, defaults included."""
+        return sha256_bytes(canonical_json(self.model_dump(mode="json")).encode())
+
 
 class SplitParams(Section):
     """How images without a split get one: by a hash of their group, so that growing the data moves none of them."""
@@ -142,10 +146,6 @@ class Params(Section):
     evaluate: EvaluateParams = EvaluateParams()
     gate: GateParams = GateParams()
     export: ExportParams = ExportParams()
-
-    def digest(self) -> str:
-        """SHA-256 over the canonical JSON of every value, defaults included."""
-        return sha256_bytes(canonical_json(self.model_dump(mode="json")).encode())
 
 
 def load_params(root: Path, detector: str) -> Params:

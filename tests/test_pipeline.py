@@ -7,7 +7,7 @@ from ruamel.yaml import YAML
 
 from nightowl.params import SECTIONS, Params
 from nightowl.stages.workspace import STAGES
-from tools.stage_libraries import FRAME, imported_by, libraries_of
+from tools.stage_libraries import imported_by, libraries_of
 
 ROOT = Path(__file__).resolve().parents[1]
 PIPELINE = YAML(typ="safe", pure=True).load((ROOT / "dvc.yaml").read_text())["stages"]
@@ -28,11 +28,12 @@ def test_dvc_yaml_has_the_stages_of_the_code_in_order() -> None:
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_every_module_that_a_stage_imports_is_among_its_dependencies(stage: str) -> None:
-    ours = {module for module in imported_by(stage) if module.partition(".")[0] == "nightowl"} - FRAME
+    ours = {module for module in imported_by(stage) if module.partition(".")[0] == "nightowl"}
     sources = {source_of(module) for module in ours} | {f"nightowl/stages/{stage}.py"}
     given = dependencies(stage)
     missing = {path for path in sources if not any(path == dep or path.startswith(f"{dep}/") for dep in given)}
-    assert missing <= {"nightowl/__init__.py"}, f"dvc.yaml: {stage}: add to deps: {sorted(missing)}"
+    missing = {path for path in missing if (ROOT / path).stat().st_size}  # an empty __init__.py can change nothing
+    assert missing == set(), f"dvc.yaml: {stage}: add to deps: {sorted(missing)}"
 
 
 @pytest.mark.parametrize("stage", STAGES)

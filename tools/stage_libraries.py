@@ -5,6 +5,7 @@ tests/test_pipeline.py holds the files to the truth.
 """
 
 import re
+from copy import deepcopy
 from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
@@ -14,9 +15,11 @@ import grimp
 from nightowl.files import write_atomic
 from nightowl.stages.workspace import STAGES
 
-# What cannot change a result: how a stage is framed, where files lie, and the types of values that DVC tracks one by one.
+# What cannot change a result: how a stage is framed, where data and files lie, and the types of values that DVC tracks one by
+# one. What they import is theirs.
 FRAME = {
     "nightowl",
+    "nightowl.data.source",
     "nightowl.errors",
     "nightowl.files",
     "nightowl.params",
@@ -42,7 +45,17 @@ def import_graph() -> grimp.ImportGraph:
 
 def imported_by(stage: str) -> set[str]:
     """Every module, ours or a library's top-level name, that the stage's module imports, directly or through ours."""
-    return import_graph().find_upstream_modules(f"nightowl.stages.{stage}")
+    return _computing().find_upstream_modules(f"nightowl.stages.{stage}") - FRAME
+
+
+@cache
+def _computing() -> grimp.ImportGraph:
+    """The import graph in which the frame imports nothing."""
+    graph = deepcopy(import_graph())
+    for module in FRAME & graph.modules:
+        for imported in graph.find_modules_directly_imported_by(module):
+            graph.remove_import(importer=module, imported=imported)
+    return graph
 
 
 def libraries_of(stage: str, lock: str) -> list[str]:
@@ -50,7 +63,7 @@ def libraries_of(stage: str, lock: str) -> list[str]:
     pins = pinned(lock)
     owners = packages_distributions()
     ours = {f"nightowl.stages.{stage}"} | {module for module in imported_by(stage) if module.startswith("nightowl")}
-    direct = {found for module in ours - FRAME for found in import_graph().find_modules_directly_imported_by(module)}
+    direct = {found for module in ours for found in import_graph().find_modules_directly_imported_by(module)}
     top_levels = {name.partition(".")[0] for name in direct} - {"nightowl"} - FRAME_LIBRARIES
     names = {normal(owner) for top in top_levels for owner in owners.get(top, [])}
     return sorted(line for name in names for line in pins.get(name, []))

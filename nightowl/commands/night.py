@@ -30,7 +30,7 @@ def demo(
 ) -> None:
     """A whole night on built-in circuit-board images, six kinds of defect."""
     from nightowl.commands.place import workspace_of
-    from nightowl.data.boards import generate
+    from nightowl.boards import generate
     from nightowl.settings import home_of
 
     folder = home_of(workspace_of("demo").settings) / "demo-data"

@@ -17,7 +17,6 @@ from nightowl.data.manifest import Image, Manifest, in_order
 from nightowl.data.stat_cache import Facts, Known, Stamp, load_known, save_known, stamp_of
 from nightowl.data.threads import in_threads
 from nightowl.errors import DataError
-from nightowl.files import canonical_json, sha256_bytes
 from nightowl.params import DataParams
 from nightowl.progress import Track, track
 
@@ -32,13 +31,8 @@ def build_manifest(source: Path, params: DataParams, cache: Path, progress: Trac
     facts = measure(source, sorted({image.path for image in listing.images}), cache, progress)
     sizes = {path: known if isinstance(known, str) else known.size for path, known in facts.items()}
     dataset = assemble(listing, sizes, params.split)
-    manifest = _manifest(dataset, facts, data_params_digest(params))
+    manifest = _manifest(dataset, facts, params.digest())
     return manifest, [*dataset.findings, *_same_content(manifest.images)]
-
-
-def data_params_digest(params: DataParams) -> str:
-    """What a manifest keeps of the params it was pinned under: SHA-256 over the canonical JSON of the section `data`."""
-    return sha256_bytes(canonical_json(params.model_dump(mode="json")).encode())
 
 
 def measure(source: Path, paths: Sequence[str], cache: Path, progress: Track) -> dict[str, Facts | str]:

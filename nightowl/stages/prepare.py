@@ -11,7 +11,6 @@ from pathlib import Path
 from nightowl.data.findings import read_findings, write_findings
 from nightowl.data.images import decode_bgr, verified_bytes
 from nightowl.data.manifest import Image, read_manifest, write_manifest
-from nightowl.data.pin import data_params_digest
 from nightowl.data.prepared import prepare, require_usable
 from nightowl.data.source import source_folder
 from nightowl.data.threads import in_threads
@@ -26,7 +25,7 @@ from nightowl.stages.workspace import Workspace
 def run(params: Params, workspace: Workspace, out: Path) -> None:
     """Write the prepared data set into `out`. Raises DataError when the data cannot be used, or is not what was pinned."""
     manifest = read_manifest(workspace.manifest)
-    if manifest.data_params != data_params_digest(params.data):
+    if manifest.data_params != params.data.digest():
         raise DataError(
             f"{workspace.manifest}: pinned under other `data` params than those of detectors/{workspace.detector}/params.yaml "
             f"now; pin again: nightowl inputs pin {workspace.detector}"

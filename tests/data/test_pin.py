@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from nightowl.data import pin
 from nightowl.data.findings import Finding
 from nightowl.data.manifest import Box, Image, Manifest, in_order, read_manifest, write_manifest
-from nightowl.data.pin import build_manifest, data_params_digest
+from nightowl.data.pin import build_manifest
 from nightowl.errors import DataError
 from nightowl.files import sha256_file
 from nightowl.params import DataParams
@@ -166,8 +166,8 @@ def test_equal_content_in_two_splits_is_said(tmp_path: Path) -> None:
 
 def test_the_digest_of_data_params_covers_every_value() -> None:
     params = [AUTO, DataParams(layout="yolo"), DataParams(classes=("a",)), DataParams(splits={"train": "t.txt"})]
-    assert len({data_params_digest(p) for p in params}) == 4
-    assert data_params_digest(DataParams()) == data_params_digest(AUTO)
+    assert len({p.digest() for p in params}) == 4
+    assert DataParams().digest() == AUTO.digest()
 
 
 PATHS = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), min_size=1, max_size=12)

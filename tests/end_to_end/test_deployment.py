@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from nightowl.data.boards import generate
+from nightowl.boards import generate
 from tests.end_to_end.checkouts import TINY, Checkout, clone
 
 START_SECONDS = 120

@@ -9,13 +9,13 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from nightowl.data.boards import CLASSES, Board, draw_board, generate
-from nightowl.data.boards.board import MAX_FAULTS
-from nightowl.data.boards.copper import FINE
-from nightowl.data.boards.faults import MARGIN_PX
-from nightowl.data.boards.folder import MARKER, split_of
-from nightowl.data.boards.layout import draw_layout
-from nightowl.data.boards.lot import NUM_LOTS, draw_lot, random_source
+from nightowl.boards import CLASSES, Board, draw_board, generate
+from nightowl.boards.board import MAX_FAULTS
+from nightowl.boards.copper import FINE
+from nightowl.boards.faults import MARGIN_PX
+from nightowl.boards.folder import MARKER, split_of
+from nightowl.boards.layout import draw_layout
+from nightowl.boards.lot import NUM_LOTS, draw_lot, random_source
 from nightowl.data.manifest import Box
 from nightowl.errors import DataError
 
@@ -213,7 +213,7 @@ def test_an_interrupted_generation_leaves_nothing(tmp_path: Path, monkeypatch: p
     def stop(*_: object) -> Board:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("nightowl.data.boards.folder.draw_board", stop)
+    monkeypatch.setattr("nightowl.boards.folder.draw_board", stop)
     with pytest.raises(KeyboardInterrupt):
         generate(tmp_path / "demo", num_images=6, size=128)
     assert list(tmp_path.iterdir()) == []

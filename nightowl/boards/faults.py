@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from nightowl.data.boards.copper import FINE, Copper, Map, Point, Segment, fine
+from nightowl.boards.copper import FINE, Copper, Map, Point, Segment, fine
 from nightowl.data.manifest import Box
 
 CLASSES = ("open", "short", "mousebite", "spur", "spurious_copper", "pin_hole")

@@ -10,8 +10,8 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from nightowl.data.boards.layout import Layout, Node, Pad
-from nightowl.data.boards.lot import Lot
+from nightowl.boards.layout import Layout, Node, Pad
+from nightowl.boards.lot import Lot
 
 FINE = 4  # map pixels per image pixel
 Map = npt.NDArray[np.uint8]

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from nightowl.data.boards.copper import FINE, Map, Mounting, etch, num_nodes_for
-from nightowl.data.boards.faults import CLASSES, add_fault
-from nightowl.data.boards.layout import draw_layout
-from nightowl.data.boards.lot import NUM_LOTS, Lot, draw_lot, random_source
+from nightowl.boards.copper import FINE, Map, Mounting, etch, num_nodes_for
+from nightowl.boards.faults import CLASSES, add_fault
+from nightowl.boards.layout import draw_layout
+from nightowl.boards.lot import NUM_LOTS, Lot, draw_lot, random_source
 from nightowl.data.manifest import Box
 
 MAX_FAULTS = 6

@@ -5,8 +5,8 @@ added to it, then the look of a thresholding camera. It is there to try a whole 
 model trained on it is of no use on a real line.
 """
 
-from nightowl.data.boards.board import Board, draw_board
-from nightowl.data.boards.faults import CLASSES
-from nightowl.data.boards.folder import generate
+from nightowl.boards.board import Board, draw_board
+from nightowl.boards.faults import CLASSES
+from nightowl.boards.folder import generate
 
 __all__ = ["CLASSES", "Board", "draw_board", "generate"]

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import cv2
 
-from nightowl.data.boards.board import Board, draw_board
-from nightowl.data.boards.faults import CLASSES
-from nightowl.data.boards.lot import NUM_LOTS
+from nightowl.boards.board import Board, draw_board
+from nightowl.boards.faults import CLASSES
+from nightowl.boards.lot import NUM_LOTS
 from nightowl.data.manifest import SPLITS, Box, Split
 from nightowl.errors import DataError
 from nightowl.files import canonical_json, publishing_folder

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from nightowl.data.boards.lot import Lot
+from nightowl.boards.lot import Lot
 
 Node = tuple[int, int]
 DIRECTIONS: tuple[Node, ...] = ((1, 0), (1, 1), (0, 1), (-1, 1), (-1, 0), (-1, -1), (0, -1), (1, -1))
