@@ -9,8 +9,8 @@ from pathlib import Path
 
 import torch
 
-import nightowl.data
 import nightowl.training
+from nightowl.data import images, manifest
 from nightowl.data.manifest import Manifest, read_manifest
 from nightowl.data.source import source_folder
 from nightowl.errors import SettingsError, WeightsError
@@ -34,8 +34,8 @@ from nightowl.training.watch import EpochEnd, Start, Watcher
 from nightowl.training.weights import base_file
 from nightowl.training.yolo import deliver, train
 
-# The source that decides what is trained: what the pipeline names as this stage's dependencies.
-_CODE = (Path(__file__), *map(Path, nightowl.data.__path__), *map(Path, nightowl.training.__path__))
+# The source that decides what is trained; it is among what the pipeline names as this stage's dependencies.
+_CODE = (Path(__file__), *map(Path, nightowl.training.__path__), Path(images.__file__), Path(manifest.__file__))
 
 
 def run(params: Params, workspace: Workspace, out: Path) -> None:

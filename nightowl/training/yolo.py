@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import PIL.Image
 import torch
 
 from nightowl.errors import ParamsError, StageFailed, WeightsError
@@ -32,7 +33,7 @@ from ultralytics.data import build_yolo_dataset
 from ultralytics.data.augment import Mosaic
 from ultralytics.models.yolo.detect import DetectionTrainer
 from ultralytics.nn import tasks
-from ultralytics.utils import DEFAULT_CFG_KEYS, LOGGER, SETTINGS
+from ultralytics.utils import DEFAULT_CFG_KEYS, LOGGER, SETTINGS, patches
 from ultralytics.utils.downloads import GITHUB_ASSETS_NAMES, attempt_download_asset
 from ultralytics.utils.torch_utils import unwrap_model
 
@@ -41,6 +42,8 @@ INTEGRATIONS = ("clearml", "comet", "dvc", "mlflow", "raytune", "tensorboard", "
 dict.update(SETTINGS, {"sync": False, **dict.fromkeys(INTEGRATIONS, False)})
 tasks.SAFE_LOAD = True
 LOGGER.setLevel("ERROR")
+# Its own opener, put in Pillow's place for the whole process, asks for more packages when an image is broken.
+PIL.Image.open = patches._image_open
 
 MAP50, MAP50_95 = "metrics/mAP50(B)", "metrics/mAP50-95(B)"
 

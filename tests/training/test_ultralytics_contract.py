@@ -1,6 +1,7 @@
 """What nightowl relies on in the pinned ultralytics, so that an upgrade fails here, by name, and not in a night."""
 
 import inspect
+import io
 import re
 import subprocess
 import sys
@@ -8,6 +9,7 @@ import tomllib
 from importlib.metadata import version
 from pathlib import Path
 
+import PIL.Image
 import pytest
 import torch
 import ultralytics
@@ -124,6 +126,12 @@ def test_events_and_platform_are_off() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "False", "False", "False", "True", "True"]
     assert done.stderr == ""
+
+
+def test_a_broken_image_is_pillows_own_error_again() -> None:
+    assert PIL.Image.open.__module__ == "PIL.Image"
+    with pytest.raises(PIL.UnidentifiedImageError):
+        PIL.Image.open(io.BytesIO(b"not an image"))
 
 
 def test_mosaic_takes_partners_from_the_whole_set_when_told() -> None:
