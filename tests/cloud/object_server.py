@@ -36,6 +36,7 @@ class ObjectServer:
     requests: Counter[str] = field(default_factory=Counter)
     etags: dict[str, str] = field(default_factory=dict)
     endpoint: str = ""
+    connections: set[asyncio.Transport] = field(default_factory=set)
 
     def put(self, key: str, body: bytes, etag: str | None = None) -> None:
         self.objects[key] = body
@@ -103,6 +104,10 @@ class _Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
+        self._server.connections.add(transport)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._server.connections.discard(self._transport)
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data
@@ -133,9 +138,13 @@ def serving(server: ObjectServer) -> Iterator[ObjectServer]:
     try:
         yield server
     finally:
-        listener.close()
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
+        listener.close()
+        for connection in list(server.connections):
+            connection.abort()
+        loop.run_until_complete(asyncio.sleep(0))
+        loop.run_until_complete(asyncio.sleep(0))
         loop.close()
 
 
