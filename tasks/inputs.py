@@ -9,6 +9,7 @@ from pathlib import Path
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
+from nightowl.data.source import absolute_source
 from nightowl.errors import Interrupted
 from nightowl.night.checkout import checkout_root, close_worktree, content_of, open_worktree, snapshot
 from nightowl.night.key import PastNight, night_key, nothing_new
@@ -31,7 +32,7 @@ def one_night(detector: str, source: str | None = None) -> Iterator[Night]:
     home = home_of(load_settings(root))
     load_params(root, detector)
     with only_night(home, detector):
-        night = _begin(root, home, detector, Path(source).absolute() if source else None)
+        night = _begin(root, home, detector, absolute_source(source) if source else None)
         try:
             yield night
         except (Exception, KeyboardInterrupt, Interrupted) as error:
@@ -41,7 +42,7 @@ def one_night(detector: str, source: str | None = None) -> Iterator[Night]:
             close_worktree(root, night.tree)
 
 
-def _begin(root: Path, home: Path, detector: str, source: Path | None) -> Night:
+def _begin(root: Path, home: Path, detector: str, source: str | None) -> Night:
     now = datetime.now(UTC)
     code = snapshot(root)
     name = f"{now:%Y%m%dT%H%M%S}-{code.commit[:7]}"
@@ -95,5 +96,7 @@ def _past(registry: Registry, detector: str) -> list[PastNight]:
 
 
 def _say_inputs(inputs: PinnedInputs) -> None:
+    if inputs.pulled:
+        say(f"pulled {inputs.pulled}")
     counts = ", ".join(f"{count} {split}" for split, count in inputs.manifest.num_images().items())
     say(f"pinned dataset {inputs.dataset_version[:12]}: {counts}; {len(inputs.findings)} findings; base {inputs.base.name}")

@@ -2,10 +2,9 @@
 
     objects/            what was fetched, named by content; a killed pull goes on from here
     snapshots/000007/   files/ (hard links to objects) and listing.jsonl, published by one rename
-    pinned              a link to the snapshot that a night reads, set by whoever pinned it
 
 A reader has the old snapshot or the new one, never half a pull. A pull that finds nothing new costs one listing. Snapshots
-other than the newest two and the pinned one are removed by a later pull.
+other than the newest two and those in use are removed by a later pull.
 """
 
 import fcntl
@@ -14,7 +13,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +30,6 @@ NUM_THREADS = 64
 ROUNDS = 3
 KEPT_SNAPSHOTS = 2
 SPARE_BYTES = 100_000_000
-PINNED = "pinned"
 LISTING = "listing.jsonl"
 
 
@@ -57,10 +55,17 @@ class PullReport:
         )
 
 
-def pull(storage: Storage, root: Path, progress: Track = track, verify: bool = False) -> PullReport:
+def pull(
+    storage: Storage,
+    root: Path,
+    in_use: Callable[[], Path | None] = lambda: None,
+    progress: Track = track,
+    verify: bool = False,
+) -> PullReport:
     """Bring the mirror at `root` to what `storage` holds now; waits for another pull into it.
 
-    `verify` reads every file of the newest snapshot again, and replaces those that are damaged.
+    `in_use` says which snapshot's files somebody reads, so that they stay. `verify` reads every file of the newest snapshot
+    again, and publishes another one without the damage that ETags can tell (those that are an MD5).
 
     Raises:
         RemoteError: by the storage; when it is empty; when it goes on changing while it is pulled.
@@ -70,7 +75,7 @@ def pull(storage: Storage, root: Path, progress: Track = track, verify: bool = F
     with _alone(root):
         for _ in range(ROUNDS):
             try:
-                return _pull(storage, root, progress, verify, begun)
+                return _pull(storage, root, in_use, progress, verify, begun)
             except ObjectChanged as error:
                 last = error
     raise RemoteError(f"{last}; listed {ROUNDS} times, and each time something changed meanwhile: pull when nobody is writing")
@@ -81,15 +86,9 @@ def newest(root: Path) -> Path | None:
     return max((root / "snapshots").glob("[0-9]*"), default=None, key=lambda path: int(path.name))
 
 
-def pin(root: Path, files: Path) -> None:
-    """Let `files` (of a snapshot) be what `pinned` leads to, by one rename."""
-    beside = root / f".{PINNED}"
-    beside.unlink(missing_ok=True)
-    beside.symlink_to(files.relative_to(root))
-    beside.replace(root / PINNED)
-
-
-def _pull(storage: Storage, root: Path, progress: Track, verify: bool, begun: float) -> PullReport:
+def _pull(
+    storage: Storage, root: Path, in_use: Callable[[], Path | None], progress: Track, verify: bool, begun: float
+) -> PullReport:
     objects = ObjectStore(root / "objects")
     objects.prepare()
     scratch = root / "incomplete"
@@ -107,7 +106,7 @@ def _pull(storage: Storage, root: Path, progress: Track, verify: bool, begun: fl
         fetched = _fetch(storage, objects, plan, root, progress)
         fetched += _link_all(storage, objects, scratch, progress)
         before = _publish(scratch, root)
-        _prune(root, objects)
+        _prune(root, objects, in_use())
     return _report(storage.url, before, plan, fetched, time.monotonic() - begun)
 
 
@@ -147,13 +146,12 @@ def _publish(scratch: Path, root: Path) -> Path:
     return target
 
 
-def _prune(root: Path, objects: ObjectStore) -> None:
-    pinned = (root / PINNED).resolve().parent.name
+def _prune(root: Path, objects: ObjectStore, in_use: Path | None) -> None:
     numbered = sorted((root / "snapshots").glob("[0-9]*"), key=lambda path: int(path.name))
     for old in numbered[:-KEPT_SNAPSHOTS]:
-        if old.name != pinned:
+        if in_use is None or not in_use.is_relative_to(old.resolve()):
             going = root / "incomplete"
-            old.rename(going)  # a reader sees it whole or not at all
+            old.rename(going)  # whoever looks for it finds it whole or not at all
             shutil.rmtree(going)
     objects.drop_unlinked()
 

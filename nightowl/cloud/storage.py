@@ -52,11 +52,6 @@ class Place(NamedTuple):
         return f"{SCHEME}{self.bucket}/{self.prefix}"
 
 
-def is_url(source: str) -> bool:
-    """Is `source` an address rather than a folder?"""
-    return "://" in source
-
-
 def parse_url(source: str) -> Place:
     """The bucket and prefix of `source`.
 

@@ -42,6 +42,24 @@ def inspect(
     show(dataset, [*dataset.findings, *checks], Console(highlight=False))
 
 
+@app.command()
+def pull(
+    name: Annotated[str, typer.Argument(help="the detector")],
+    verify: Annotated[bool, typer.Option("--verify", help="read every file again, and replace those that are damaged")] = False,
+) -> None:
+    """Bring the mirror of a detector's s3:// source to what is there now. A night does so by itself, and pins what it found."""
+    from nightowl.commands.place import workspace_of
+    from nightowl.data.source import pin_snapshot, pinned_snapshot, source_of
+    from nightowl.night.sources import pull_source
+
+    settings = workspace_of(name).settings
+    report = pull_source(settings, name, source_of(settings, name), verify)
+    if pinned_snapshot(settings, name) is None:
+        pin_snapshot(settings, name, report.folder)
+    print(report)
+    print(f"snapshot  {report.folder}")
+
+
 def show(dataset: "SourceDataset", findings: "Sequence[Finding]", console: "Console") -> None:
     """Print a data set and its findings."""
     console.print(f"{dataset.description}.", markup=False, soft_wrap=True)

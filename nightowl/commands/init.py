@@ -8,17 +8,21 @@ import typer
 
 def init(
     name: Annotated[str, typer.Argument(help="a new detector: a-z, 0-9, - and _")],
-    source: Annotated[Path, typer.Option(help="folder its data lies in")],
+    source: Annotated[str, typer.Option(help="folder or s3:// address of its data")],
 ) -> None:
     """Write detectors/NAME/params.yaml from what is found at the source, and add NAME to params.yaml and prefect.yaml."""
     from nightowl.data.source import record_source
     from nightowl.night.checkout import checkout_root
-    from nightowl.night.detector import add_detector
+    from nightowl.night.detector import add_detector, check_new_name
+    from nightowl.night.sources import fetch_source
     from nightowl.settings import load_settings
 
     root = checkout_root(Path.cwd())
-    found = add_detector(root, name, source)
-    record_source(load_settings(root), name, source)
+    check_new_name(root, name)
+    settings = load_settings(root)
+    local = fetch_source(settings, name, source)
+    found = add_detector(root, name, local.folder)
+    record_source(settings, name, local.name)
     print(found)
     print(f"wrote detectors/{name}/params.yaml; {name} is now listed in params.yaml and has its deployments in prefect.yaml")
     print(f"next: look it over, then: git add -A && git commit -m 'Add {name}' && nightowl night {name}")

@@ -1,6 +1,5 @@
 """`nightowl inputs`: what a night would depend on, pinned by hand, shown, or restored from a registered version."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,7 +11,8 @@ Name = Annotated[str, typer.Argument(help="the detector")]
 
 @app.command()
 def pin(
-    name: Name, source: Annotated[Path | None, typer.Option(help="folder its data lies in; remembered for next time")] = None
+    name: Name,
+    source: Annotated[str | None, typer.Option(help="folder or s3:// address of its data; remembered for next time")] = None,
 ) -> None:
     """Read the data source, the champion and the base weights, and write down what they are in inputs/NAME/."""
     from nightowl.commands.place import workspace_of
@@ -22,6 +22,8 @@ def pin(
 
     workspace = workspace_of(name)
     pinned = pin_inputs(workspace, load_params(workspace.root, name), open_registry(workspace.settings), source)
+    if pinned.pulled:
+        print(f"pulled {pinned.pulled}")
     print(f"pinned {len(pinned.manifest.images)} images, dataset version {pinned.dataset_version[:12]}, in {workspace.inputs}")
     show(name)
 
@@ -47,9 +49,7 @@ def show(name: Name) -> None:
 
 
 @app.command()
-def restore(
-    name: Name, version: Annotated[str, typer.Option(help="registered version, or an alias")] = "champion"
-) -> None:
+def restore(name: Name, version: Annotated[str, typer.Option(help="registered version, or an alias")] = "champion") -> None:
     """Write inputs/NAME/ as a registered version had them, so that a clean clone can repeat it from the cache."""
     from nightowl.commands.place import workspace_of
     from nightowl.registry.restore import restore_inputs

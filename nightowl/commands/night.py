@@ -5,13 +5,12 @@ The core does not import Prefect; the flow replaces this process, so that signal
 
 import os
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 Name = Annotated[str, typer.Argument(help="the detector")]
-Source = Annotated[Path | None, typer.Option(help="folder its data lies in; remembered for next time")]
+Source = Annotated[str | None, typer.Option(help="folder or s3:// address of its data; remembered for next time")]
 FailOnRefusal = Annotated[bool, typer.Option("--fail-on-refusal", help="exit 3 when the gate refuses")]
 
 
@@ -26,25 +25,27 @@ def retrain(name: Name, source: Source = None, fail_on_refusal: FailOnRefusal = 
 
 
 def demo(
-    images: Annotated[int, typer.Option(min=12, help="how many circuit boards to make")] = 0, fail_on_refusal: FailOnRefusal = False
+    images: Annotated[int, typer.Option(min=12, help="how many circuit boards to make")] = 0,
+    fail_on_refusal: FailOnRefusal = False,
 ) -> None:
     """A whole night on built-in circuit-board images, six kinds of defect."""
-    from nightowl.commands.place import workspace_of
     from nightowl.boards import generate
+    from nightowl.commands.place import workspace_of
     from nightowl.settings import home_of
 
     folder = home_of(workspace_of("demo").settings) / "demo-data"
     generate(folder, **({"num_images": images} if images else {}))
-    _become("nightly", "demo", folder, fail_on_refusal, "--next-steps")
+    _become("nightly", "demo", str(folder), fail_on_refusal, "--next-steps")
 
 
-def _become(flow: str, name: str, source: Path | None, fail_on_refusal: bool, *more: str) -> None:
+def _become(flow: str, name: str, source: str | None, fail_on_refusal: bool, *more: str) -> None:
     """Replace this process by the flow, run at the root of the checkout."""
     from nightowl.commands.place import workspace_of
+    from nightowl.data.source import absolute_source
 
     root = workspace_of(name).root
     command = [sys.executable, "-m", "flows", flow, name, *more]
-    command += ["--source", str(source.resolve())] if source else []
+    command += ["--source", absolute_source(source)] if source else []
     command += ["--fail-on-refusal"] if fail_on_refusal else []
     sys.stdout.flush()
     os.chdir(root)

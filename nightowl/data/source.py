@@ -1,4 +1,8 @@
-"""Where the data of a detector lies: a setting, or else the folder that was pinned last."""
+"""Where the data of a detector lies: a setting, or else what was pinned last.
+
+A source is a folder, or an address (s3://bucket/prefix) whose content is pulled into a mirror; then the folder is the snapshot
+in the mirror that was pinned.
+"""
 
 import fcntl
 import json
@@ -8,6 +12,8 @@ from nightowl.errors import DataError
 from nightowl.files import write_atomic
 from nightowl.settings import Settings, home_of
 
+PINNED_SNAPSHOT = "pinned"
+
 
 def source_folder(settings: Settings, detector: str) -> Path:
     """The folder in which the data of `detector` lies.
@@ -15,9 +21,65 @@ def source_folder(settings: Settings, detector: str) -> Path:
     Raises:
         DataError: when nobody has said where it lies, or it is not there.
     """
+    source, where = _named(settings, detector)
+    if not is_url(source):
+        return _existing(Path(source).expanduser(), where)
+    folder = pinned_snapshot(settings, detector)
+    if folder is None:
+        raise DataError(f"{where}: {source} has not been pulled to this machine: nightowl data pull {detector}")
+    return folder
+
+
+def source_of(settings: Settings, detector: str) -> str:
+    """The folder or address that was named for `detector`. Raises DataError when none was."""
+    return _named(settings, detector)[0]
+
+
+def is_url(source: str) -> bool:
+    """Is `source` an address rather than a folder?"""
+    return "://" in source
+
+
+def absolute_source(source: str) -> str:
+    """A source as it is understood from any folder."""
+    return source if is_url(source) else str(Path(source).expanduser().resolve())
+
+
+def record_source(settings: Settings, detector: str, source: Path | str) -> None:
+    """Remember `source` for `detector`; safe against another process that does so for its own."""
+    record = _record(settings)
+    record.parent.mkdir(parents=True, exist_ok=True)
+    with record.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        pinned = _pinned(record) | {detector: str(source) if is_url(str(source)) else str(Path(source).absolute())}
+        write_atomic(record, json.dumps(pinned, indent=2, sort_keys=True) + "\n")
+
+
+def mirror_root(settings: Settings, detector: str) -> Path:
+    """Where a remote source of `detector` is mirrored."""
+    return home_of(settings) / "mirrors" / detector
+
+
+def pinned_snapshot(settings: Settings, detector: str) -> Path | None:
+    """The folder in the mirror that was pinned last, if any."""
+    link = mirror_root(settings, detector) / PINNED_SNAPSHOT
+    return link.resolve() if link.exists() else None
+
+
+def pin_snapshot(settings: Settings, detector: str, folder: Path) -> None:
+    """Let the stages read `folder`, which lies in the mirror, from now on: one rename."""
+    root = mirror_root(settings, detector)
+    beside = root / f".{PINNED_SNAPSHOT}"
+    beside.unlink(missing_ok=True)
+    beside.symlink_to(folder.relative_to(root))
+    beside.replace(root / PINNED_SNAPSHOT)
+
+
+def _named(settings: Settings, detector: str) -> tuple[str, str]:
+    """What was named, and where it was."""
     setting = settings.sources.get(detector)
     if setting is not None:
-        return _existing(Path(setting).expanduser(), f"setting sources.{detector}")
+        return setting, f"setting sources.{detector}"
     record = _record(settings)
     pinned = _pinned(record).get(detector)
     if pinned is None:
@@ -25,17 +87,7 @@ def source_folder(settings: Settings, detector: str) -> Path:
             f"{detector}: nobody has said where its data lies; name it in settings.toml under [sources], or in "
             f"NIGHTOWL_SOURCES__{detector.upper()}, or pin it: nightowl inputs pin {detector} --source PATH"
         )
-    return _existing(Path(pinned), f"{record}: {detector}")
-
-
-def record_source(settings: Settings, detector: str, folder: Path) -> None:
-    """Remember that the data of `detector` lies in `folder`; safe against another process that does so for its own."""
-    record = _record(settings)
-    record.parent.mkdir(parents=True, exist_ok=True)
-    with record.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        pinned = _pinned(record) | {detector: str(folder.absolute())}
-        write_atomic(record, json.dumps(pinned, indent=2, sort_keys=True) + "\n")
+    return pinned, f"{record}: {detector}"
 
 
 def _record(settings: Settings) -> Path:

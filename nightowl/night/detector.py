@@ -26,16 +26,22 @@ def add_detector(root: Path, name: str, source: Path) -> str:
         ParamsError: when the name is taken or malformed.
         DataError: when the data cannot be used; nothing is written then.
     """
-    folder = root / "detectors" / name
-    if not DETECTOR_NAME.fullmatch(name):
-        raise ParamsError(f"{name!r}: a detector's name begins with a-z or 0-9 and holds only a-z, 0-9, - and _, up to 63")
-    if name in detector_names(root) or folder.exists():
-        raise ParamsError(f"{folder}: there is a detector {name!r} already; choose another name, or edit its params.yaml")
+    folder = check_new_name(root, name)
     suggestion = suggest_params(source)
     write_atomic(folder / "params.yaml", detector_yaml(name, suggestion.params))
     write_atomic(root / "prefect.yaml", with_deployments((root / "prefect.yaml").read_text(encoding="utf-8"), name))
     write_atomic(root / "params.yaml", with_detector((root / "params.yaml").read_text(encoding="utf-8"), name))
     return suggestion.description
+
+
+def check_new_name(root: Path, name: str) -> Path:
+    """The folder that a detector of this name will have. Raises ParamsError when the name is taken or malformed."""
+    folder = root / "detectors" / name
+    if not DETECTOR_NAME.fullmatch(name):
+        raise ParamsError(f"{name!r}: a detector's name begins with a-z or 0-9 and holds only a-z, 0-9, - and _, up to 63")
+    if name in detector_names(root) or folder.exists():
+        raise ParamsError(f"{folder}: there is a detector {name!r} already; choose another name, or edit its params.yaml")
+    return folder
 
 
 def detector_yaml(name: str, data: DataParams) -> str:

@@ -4,14 +4,14 @@ After it, nothing that a night depends on can change under it, and nothing surpr
 """
 
 from dataclasses import dataclass
-from pathlib import Path
 
+from nightowl.cloud.mirror import PullReport
 from nightowl.data.findings import Finding, write_findings
 from nightowl.data.manifest import Manifest, write_manifest
 from nightowl.data.pin import build_manifest
-from nightowl.data.source import record_source, source_folder
 from nightowl.evaluation.champion import ChampionRecord
 from nightowl.files import publishing_folder, write_atomic, write_record
+from nightowl.night.sources import carry_known, fetch_source, pins_cache, remember_source
 from nightowl.params import Params
 from nightowl.registry.record import BundleRecord
 from nightowl.registry.restore import champion_record, fetch_champion_blobs
@@ -31,17 +31,20 @@ class PinnedInputs:
     findings: tuple[Finding, ...]
     base: BaseWeights
     champion: ChampionRecord | None
+    pulled: PullReport | None
 
 
-def pin_inputs(workspace: Workspace, params: Params, registry: Registry, source: Path | None = None) -> PinnedInputs:
-    """Pin the detector's inputs, all of them or none. `source` names where its data lies, and is remembered.
+def pin_inputs(workspace: Workspace, params: Params, registry: Registry, source: str | None = None) -> PinnedInputs:
+    """Pin the detector's inputs, all of them or none. `source` names where its data lies, and is remembered; what is remote is
+    pulled.
 
     Raises:
-        DataError, WeightsError, RegistryError: and then what was pinned before stands.
+        DataError, RemoteError, WeightsError, RegistryError: and then what was pinned before stands.
     """
     home, detector = home_of(workspace.settings), workspace.detector
-    folder = source.resolve() if source else source_folder(workspace.settings, detector)
-    manifest, findings = build_manifest(folder, params.data, home / "pins" / f"{detector}.json")
+    local = fetch_source(workspace.settings, detector, source)
+    carry_known(workspace.settings, detector, local)
+    manifest, findings = build_manifest(local.folder, params.data, pins_cache(workspace.settings, detector))
     version = manifest.version()
     champion = champion_record(registry, detector)
     if champion is not None:
@@ -53,9 +56,8 @@ def pin_inputs(workspace: Workspace, params: Params, registry: Registry, source:
         write_findings(scratch / workspace.findings.name, findings)
         write_record(scratch / workspace.base.name, base)
         write_atomic(scratch / workspace.champion.name, (champion.model_dump_json(indent=2) if champion else "null") + "\n")
-    if source:
-        record_source(workspace.settings, detector, folder)
-    return PinnedInputs(manifest, version, tuple(findings), base, champion)
+    remember_source(workspace.settings, detector, local, named=source is not None)
+    return PinnedInputs(manifest, version, tuple(findings), base, champion, local.pulled)
 
 
 def _base(

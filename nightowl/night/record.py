@@ -24,7 +24,7 @@ class Night(Record):
     code_commit: str
     head: str
     dirty: bool
-    source: Path | None
+    source: str | None
     started_at: datetime
 
 
@@ -66,7 +66,7 @@ def settings_of(night: Night) -> Settings:
     settings = load_settings(night.root)
     if night.source is None:
         return settings
-    return settings.model_copy(update={"sources": {**settings.sources, night.detector: str(night.source)}})
+    return settings.model_copy(update={"sources": {**settings.sources, night.detector: night.source}})
 
 
 def workspace_in_tree(night: Night) -> Workspace:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from nightowl.cloud.mirror import PullReport, newest, pin, pull
+from nightowl.cloud.mirror import PullReport, newest, pull
 from nightowl.cloud.s3 import S3Storage
 from nightowl.cloud.storage import FolderStorage
 from nightowl.errors import RemoteError, StorageError
@@ -47,7 +47,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def pull_folder(source: Path, root: Path, verify: bool = False) -> PullReport:
-    return pull(FolderStorage(source), root, untracked, verify)
+    return pull(FolderStorage(source), root, progress=untracked, verify=verify)
 
 
 def test_a_pull_is_a_folder_with_what_is_there(source: Path, root: Path) -> None:
@@ -77,9 +77,9 @@ def test_a_renamed_object_does_not_move(source: Path, root: Path) -> None:
 def test_a_pull_with_nothing_new_is_one_listing(server: ObjectServer, bucket: S3Storage, root: Path) -> None:
     for number in range(5):
         server.put(f"data/{number}", b"x" * number)
-    first = pull(bucket, root, untracked)
+    first = pull(bucket, root, progress=untracked)
     server.requests.clear()
-    again = pull(bucket, root, untracked)
+    again = pull(bucket, root, progress=untracked)
     assert server.requests == {"": 1}
     assert again.folder == first.folder
     assert counts(again) == (0, 0, 0, 0)
@@ -94,15 +94,13 @@ def test_an_empty_prefix_is_an_error_and_the_mirror_stays(source: Path, root: Pa
     assert newest(root) == report.folder.parent
 
 
-def test_the_newest_two_snapshots_and_the_pinned_one_are_kept(source: Path, root: Path) -> None:
+def test_the_newest_two_snapshots_and_the_one_in_use_are_kept(source: Path, root: Path) -> None:
     reports = [pull_folder(source, root)]
-    pin(root, reports[0].folder)
+    in_use: list[Path | None] = [reports[0].folder]
     for number in range(4):
         write(source, a=f"number {number}")
-        reports.append(pull_folder(source, root))
+        reports.append(pull(FolderStorage(source), root, lambda: in_use[0], progress=untracked))
     assert [report.folder.exists() for report in reports] == [True, False, False, True, True]
-    assert contents((root / "pinned").resolve())["a"] == "one"
-    pin(root, reports[-1].folder)
     write(source, a="the last")
     pull_folder(source, root)
     assert not reports[0].folder.exists()
@@ -138,7 +136,7 @@ def test_a_file_that_is_also_a_folder_is_refused_and_nothing_is_published(
     server.put("data/a", b"file")
     server.put("data/a/b", b"in a folder of that name")
     with pytest.raises(RemoteError, match="a/b: another object has this name"):
-        pull(bucket, root, untracked)
+        pull(bucket, root, progress=untracked)
     assert newest(root) is None
 
 
@@ -153,7 +151,7 @@ def test_an_object_that_vanishes_during_a_pull_means_another_listing(
             server.remove(key)
 
     server.fault_of = go
-    assert contents(pull(bucket, root, untracked).folder) == {"stays": "1"}
+    assert contents(pull(bucket, root, progress=untracked).folder) == {"stays": "1"}
     assert server.requests[""] == 2
 
 
@@ -167,7 +165,7 @@ def test_a_bucket_that_never_rests_ends_in_an_error(server: ObjectServer, bucket
 
     server.fault_of = replace
     with pytest.raises(RemoteError, match=r"data/busy: changed since .*listed 3 times"):
-        pull(bucket, root, untracked)
+        pull(bucket, root, progress=untracked)
     assert newest(root) is None
 
 
@@ -220,7 +218,7 @@ def test_a_pull_that_is_killed_again_and_again_goes_on_and_ends_whole(root: Path
             kills += process.wait() == -signal.SIGKILL
             process.communicate()
             assert newest(root) is None or as_pulled(newest(root) / "files") == wanted, f"seed {seed}"  # type: ignore[operator]
-        ours = pull(hasty(server.endpoint), root, untracked)
+        ours = pull(hasty(server.endpoint), root, progress=untracked)
         assert as_pulled(ours.folder) == wanted, f"seed {seed}"
         fetched = sum(count for key, count in server.requests.items() if key)
         assert fetched <= 1500 + kills * 64 * 4, "what had arrived was not fetched again"
