@@ -46,12 +46,15 @@ class SplitParams(Section):
     def _check(self) -> "SplitParams":
         if self.val_fraction + self.test_fraction >= 1:
             raise ValueError("val_fraction + test_fraction must be < 1, or nothing is left to train on")
-        if self.group_pattern is not None:
-            try:
-                re.compile(self.group_pattern)
-            except re.error as error:
-                raise ValueError(f"group_pattern is not a regular expression: {error}") from error
+        _require_pattern(self.group_pattern)
         return self
+
+
+def _require_pattern(pattern: str | None) -> None:
+    try:
+        re.compile(pattern or "")
+    except re.error as error:
+        raise ValueError(f"group_pattern is not a regular expression: {error}") from error
 
 
 class DataParams(Section):
@@ -124,8 +127,24 @@ class GateParams(Section):
     min_map50: Fraction = Field(0.1, description="floor, also for the first model; set it to what the line needs")
     min_map50_95: Fraction = 0.0
     min_class_ap50: Fraction = Field(0.0, description="floor for each class that occurs in test")
-    max_drop_map50_95: Fraction = Field(0.0, description="how far below the champion it may lie, absolute")
+    rule: Literal["non_inferiority", "superiority", "point"] = Field(
+        "non_inferiority",
+        description="against the champion: a loss beyond the margin ruled out; a gain shown; or the figures alone",
+    )
+    margin: Fraction = Field(
+        0.02, description="how far mAP50-95 may lie below the champion's, absolute; superiority allows none"
+    )
+    confidence: Annotated[float, Field(ge=0.5, lt=1)] = Field(0.95, description="of each bound, one-sided")
+    num_resamples: Annotated[int, Field(ge=100)] = Field(1000, description="of the test images, paired")
+    group_pattern: str | None = Field(
+        None, description="regular expression on the path; images of one group (a lot, a video) are resampled together"
+    )
     max_drop_class_ap50: Fraction = Field(0.1, description="how far any common class may lie below the champion, absolute")
+
+    @model_validator(mode="after")
+    def _check(self) -> "GateParams":
+        _require_pattern(self.group_pattern)
+        return self
 
 
 class ExportParams(Section):

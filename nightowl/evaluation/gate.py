@@ -4,44 +4,44 @@ Both models are measured tonight, on the same images, by the same code; anything
 no disk, no clock, no model. Figures are average precisions from 0 to 1; a point is 0.01.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from nightowl.errors import StageFailed
 from nightowl.evaluation.champion import ChampionRecord
+from nightowl.evaluation.comparison import Comparison
+from nightowl.evaluation.drops import Ground, Pair, drop_checks
 from nightowl.evaluation.metrics import ClassMetrics, Metrics
 from nightowl.evaluation.verdict import Basis, Check, Outcome, Verdict
-from nightowl.evaluation.wording import drop_in_words, floor_in_words, sentence_of
+from nightowl.evaluation.wording import floor_in_words, sentence_of
 from nightowl.params import GateParams
 
 _ROUNDING = 1e-9  # 0.51 - 0.50 is a little more than 0.01, and must not break a limit of 0.01
 
 
-@dataclass(frozen=True)
-class Pair:
-    """One class that both models know and that occurs in test, with its figures from each."""
-
-    name: str
-    candidate: ClassMetrics
-    champion: ClassMetrics
-
-
-def judge(gate: GateParams, candidate: Metrics, champion: Metrics | None, standing: ChampionRecord | None) -> Verdict:
-    """The verdict on `candidate`. `standing` is the pinned champion, `champion` what was measured of it tonight.
+def judge(
+    gate: GateParams,
+    candidate: Metrics,
+    champion: Metrics | None,
+    standing: ChampionRecord | None,
+    comparison: Comparison | None = None,
+) -> Verdict:
+    """The verdict on `candidate`. `standing` is the pinned champion, `champion` what was measured of it tonight, `comparison`
+    how their difference varies with the images (not needed by the rule `point`).
 
     In this order: the champion itself is not judged again; too little data decides nothing; absolute floors; against the
-    champion, over the classes that both know by name, no drop beyond what params allow. The first model of a detector, and
-    one with no class in common with its champion, are judged by the floors alone.
+    champion, over the classes that both know by name, the rule of params. What is shown to fail refuses; what the data cannot
+    tell leaves it undecided. The first model of a detector, and one with no class in common with its champion, are judged by
+    the floors alone.
 
     Raises:
-        StageFailed: when the two were not measured on the same images and truth.
+        StageFailed: when the two were not measured on the same images and truth, or a comparison is missing.
     """
     _refuse_unequal_ground(candidate, champion, standing)
     basis, pairs = _basis(candidate, standing), _pairs(candidate, champion)
     version = standing.version if standing else None
     checks = [_enough_images(gate, candidate), *_floors(gate, candidate)]
     if standing is not None and basis == "against_champion":
-        checks += compare(gate, pairs, standing.version, candidate.num_images)
+        checks += drop_checks(gate, pairs, comparison, Ground(standing.version, candidate.num_images))
     outcome = _outcome(candidate, standing, checks)
     return Verdict(
         outcome=outcome,
@@ -52,20 +52,6 @@ def judge(gate: GateParams, candidate: Metrics, champion: Metrics | None, standi
         champion_version=version,
         not_judged=tuple(c.name for c in candidate.classes if c.ap50 is None),
     )
-
-
-def compare(gate: GateParams, pairs: Sequence[Pair], version: str, num_images: int) -> list[Check]:
-    """The checks against the champion. `figure` is the drop (champion less candidate), `limit` the largest allowed."""
-    if not pairs:
-        detail = f"no class in common with version {version} occurs in the {num_images} test images"
-        return [Check(rule="mAP50-95 drop", passed=False, figure=None, limit=gate.max_drop_map50_95, detail=detail)]
-    against, images = f"version {version}", num_images
-    ours, theirs = _mean(p.candidate.ap50_95 for p in pairs), _mean(p.champion.ap50_95 for p in pairs)
-    checks = [_drop("mAP50-95", None, ours, theirs, gate.max_drop_map50_95, against, images)]
-    for p in pairs:
-        ours, theirs = _known(p.candidate.ap50), _known(p.champion.ap50)
-        checks.append(_drop("AP50", p.name, ours, theirs, gate.max_drop_class_ap50, against, images))
-    return checks
 
 
 def _refuse_unequal_ground(candidate: Metrics, champion: Metrics | None, standing: ChampionRecord | None) -> None:
@@ -118,17 +104,9 @@ def _floors(gate: GateParams, candidate: Metrics) -> list[Check]:
 def _floor(measure: str, name: str | None, figure: float | None, limit: float, images: int) -> Check:
     passed = figure is not None and figure >= limit - _ROUNDING
     detail = floor_in_words(measure, name, figure, limit, passed, images)
-    return Check(rule=_rule(measure, "floor", name), passed=passed, figure=figure, limit=limit, detail=detail)
-
-
-def _drop(measure: str, name: str | None, ours: float, theirs: float, limit: float, against: str, images: int) -> Check:
-    detail = drop_in_words(measure, name, ours, theirs, limit, against, images)
-    passed = theirs - ours <= limit + _ROUNDING
-    return Check(rule=_rule(measure, "drop", name), passed=passed, figure=theirs - ours, limit=limit, detail=detail)
-
-
-def _rule(measure: str, kind: str, name: str | None) -> str:
-    return f"{measure} {kind}" + (f": {name}" if name else "")
+    return Check(
+        rule=f"{measure} floor" + (f": {name}" if name else ""), passed=passed, figure=figure, limit=limit, detail=detail
+    )
 
 
 def _outcome(candidate: Metrics, standing: ChampionRecord | None, checks: Sequence[Check]) -> Outcome:
@@ -136,7 +114,10 @@ def _outcome(candidate: Metrics, standing: ChampionRecord | None, checks: Sequen
         return "same_model"
     if not checks[0].passed or any(check.figure is None for check in checks):
         return "undecided"
-    return "promote" if all(check.passed for check in checks) else "refuse"
+    failed = [check for check in checks if not check.passed]
+    if not failed:
+        return "promote"
+    return "undecided" if all(check.undecided for check in failed) else "refuse"
 
 
 def _basis(candidate: Metrics, standing: ChampionRecord | None) -> Basis:
@@ -166,13 +147,3 @@ def _pairs(candidate: Metrics, champion: Metrics | None) -> list[Pair]:
 
 def _truth(metrics: ClassMetrics) -> tuple[int, bool, bool]:
     return metrics.num_truth, metrics.ap50 is None, metrics.ap50_95 is None
-
-
-def _mean(figures: Iterable[float | None]) -> float:
-    known = [_known(figure) for figure in figures]
-    return sum(known) / len(known)
-
-
-def _known(figure: float | None) -> float:
-    assert figure is not None, "a class that occurs in test has figures"
-    return figure

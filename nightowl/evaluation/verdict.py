@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+from nightowl.evaluation.intervals import Interval
 from nightowl.records import Record
 
 Outcome = Literal["promote", "refuse", "undecided", "same_model"]
@@ -9,13 +10,19 @@ Basis = Literal["first_model", "no_common_class", "against_champion"]
 
 
 class Check(Record):
-    """One rule applied. `figure` is None when it could not be measured; such a check does not pass."""
+    """One rule applied. `figure` is None when it could not be measured; such a check does not pass.
+
+    `interval` bounds the figure where images were resampled. `undecided`: not passed, and not failed either: the data could
+    not tell.
+    """
 
     rule: str
     passed: bool
     figure: float | None
     limit: float | None
     detail: str
+    interval: Interval | None = None
+    undecided: bool = False
 
 
 class Verdict(Record):

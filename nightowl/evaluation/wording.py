@@ -1,7 +1,9 @@
 """The gate's findings in words that a line manager understands, with their numbers."""
 
+import math
 from collections.abc import Sequence
 
+from nightowl.evaluation.intervals import Interval
 from nightowl.evaluation.verdict import Basis, Check, Outcome
 
 
@@ -9,9 +11,10 @@ def sentence_of(outcome: Outcome, basis: Basis, version: str | None, checks: Seq
     """The verdict in a sentence or two. The first failed check is told in full, further ones are counted."""
     if outcome == "same_model":
         return f"The same model: the candidate's weights are those of version {version}; the champion stands."
-    failed = [check for check in checks if not check.passed]
+    failed = [check for check in checks if not check.passed and not check.undecided]
     if outcome == "undecided":
-        reason = next(check for check in checks if not check.passed and (check.figure is None or check is checks[0]))
+        unmeasured = [check for check in failed if check.figure is None or check is checks[0]]
+        reason = (unmeasured or [check for check in checks if check.undecided])[0]
         return f"Undecided: {reason.detail}."
     opening, told = ("Promoted", _told(checks, basis)) if outcome == "promote" else ("Refused", failed[0].detail)
     more = f" {_count(len(failed) - 1, 'more rule')} failed." if len(failed) > 1 else ""
@@ -32,15 +35,52 @@ def floor_in_words(measure: str, name: str | None, figure: float | None, limit: 
     return f"{what} is {figure:.{digits}f} on {images} test images, {required}"
 
 
-def drop_in_words(measure: str, name: str | None, ours: float, theirs: float, limit: float, against: str, images: int) -> str:
-    """What the candidate lost or gained `against` the champion, in points, and what was allowed."""
+def drop_in_words(measure: str, name: str | None, ours: float, theirs: float, version: str, images: int, judged: str) -> str:
+    """What the candidate lost or gained against the champion, in points, and how that is `judged`."""
     difference = ours - theirs
     change = f"{_points(difference)} {'more' if difference > 0 else 'less'}" if difference else "as much"
     than = "than" if difference else "as"
     what = f" of {name}" if name else ""
     digits = 3 if f"{ours:.3f}" != f"{theirs:.3f}" else 5
-    figures = f"{measure} {ours:.{digits}f} against {theirs:.{digits}f}; at most {_points(limit)} less allowed"
-    return f"finds {change}{what} {than} {against} on the same {images} images ({figures})"
+    figures = f"{measure} {ours:.{digits}f} against {theirs:.{digits}f}"
+    return f"finds {change}{what} {than} version {version} on the same {images} images ({figures}){judged}"
+
+
+def allowed_in_words(limit: float) -> str:
+    return f"; at most {_points(limit)} less allowed"
+
+
+def shown_in_words(bounds: Interval, limit: float | None, passed: bool) -> str:
+    """What is shown of a difference within `bounds`, where `limit` may be lost; None where more must be found."""
+    if passed:
+        change = f"at least {_points(bounds.low)} more" if bounds.low > 0 else f"at most {_points(bounds.low)} less"
+        needless = limit is None or bounds.low > 0
+    else:
+        change = f"at least {_points(bounds.high)} less" if bounds.high < 0 else "no more"
+        needless = False
+    return f"; in truth {change} ({_confidence(bounds.confidence)})" + ("" if needless else f", {_required(limit)}")
+
+
+def unclear_in_words(bounds: Interval, limit: float | None, needed: int | None, images: int) -> str:
+    """Why a difference within `bounds` decides nothing, and how many images would (None: no number of them)."""
+    if needed is None:
+        enough = "no number of images would decide so close a case"
+    elif needed > 100 * images:
+        enough = f"more than {100 * images} such images would be needed to decide"
+    else:
+        enough = f"about {_rounded_up(needed)} such images would decide"
+    chance = f"it may find up to {_points(bounds.low)} less ({_confidence(bounds.confidence)})"
+    return f", too few to tell: in truth {chance}, {_required(limit)}; {enough}"
+
+
+def class_in_words(limit: float, beyond: str, confidence: float, independent: int) -> str:
+    """How a class's drop stands to its limit: `beyond` it is "no", "shown", or may be "chance"."""
+    if beyond == "no":
+        return allowed_in_words(limit)
+    if beyond == "shown":
+        return f"{allowed_in_words(limit)}, and more is shown ({_confidence(confidence)} over all classes)"
+    count = _count(independent, "independent image")
+    return f"{allowed_in_words(limit)}, but that it is more may be chance: it occurs in {count}"
 
 
 def _told(checks: Sequence[Check], basis: Basis) -> str:
@@ -68,3 +108,17 @@ def _points(figure: float) -> str:
 
 def _count(number: int, what: str) -> str:
     return f"{number} {what}" + ("" if number == 1 else "s")
+
+
+def _confidence(confidence: float) -> str:
+    return f"{confidence * 100:g} % confidence"
+
+
+def _required(limit: float | None) -> str:
+    return "and it must find more" if limit is None else f"and at most {_points(limit)} less are allowed"
+
+
+def _rounded_up(number: int) -> int:
+    """To two digits: an estimate should not look like a count."""
+    step = int("1" + "0" * (len(str(number)) - 2)) if number > 99 else 1
+    return math.ceil(number / step) * step

@@ -93,6 +93,11 @@ def _after_undecided(content: ReportContent) -> Advice:
             f"The test split has {int(enough.figure)} images and {int(enough.limit)} are needed: label {lacking} more "
             "for test, or lower gate.min_test_images if fewer are enough for you."
         )
+    elif content.verdict and any(check.undecided for check in content.verdict.checks):
+        sentences.append(
+            "The difference to the champion may be chance: label more images for test (the verdict says about how many would "
+            "decide), or widen gate.margin if a larger loss is acceptable to you."
+        )
     else:
         sentences.append("A rule could not be measured; the table of checks says which. It needs labelled objects in test.")
     return Advice(tuple(sentences), _look_at_registered(content))

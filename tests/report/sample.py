@@ -12,11 +12,12 @@ import numpy as np
 import PIL.Image
 from numpy.typing import NDArray
 
-from nightowl.data.boards.board import draw_board
+from nightowl.boards.board import draw_board
 from nightowl.data.findings import Finding, write_findings
 from nightowl.data.manifest import Image, Manifest, Split, write_manifest
 from nightowl.data.source import record_source
 from nightowl.evaluation.champion import ChampionRecord
+from nightowl.evaluation.comparison import compare_detections
 from nightowl.evaluation.detections import Detections, gather, write_detections
 from nightowl.evaluation.evaluate import Measured, Subject, evaluate
 from nightowl.evaluation.gate import judge
@@ -181,17 +182,21 @@ def _found(rows: NDArray[np.float64]) -> Found:
 
 def _evaluation(workspace: Workspace, dataset: Manifest) -> None:
     measured: dict[str, Measured] = {}
+    found: dict[str, Detections] = {}
+    truth = truth_of(dataset.classes, dataset.of("test"))
     for whose, sha256, skill, seed in (("candidate", "8a" * 32, 0.93, 5), ("champion", "7a" * 32, 0.86, 6)):
-        detections = detections_like(dataset, skill, seed)
+        detections = found[whose] = detections_like(dataset, skill, seed)
         subject = Subject("candidate" if whose == "candidate" else "demo v7", sha256, dataset.version(), "test", 0.021)
-        truth = truth_of(dataset.classes, dataset.of("test"))
         measured[whose] = evaluate(truth, detections, subject, max_detections=300, confusion_confidence=CONFIDENCE)
         write_detections(workspace.detections(whose), detections)
         write_record(workspace.metrics(whose), measured[whose].metrics)
         write_record(workspace.curves(whose), measured[whose].curves)
     standing = _champion(dataset.classes)
     gate = GateParams(min_map50=0.5, min_test_images=10)
-    write_record(workspace.verdict, judge(gate, measured["candidate"].metrics, measured["champion"].metrics, standing))
+    comparison = compare_detections(truth, found["candidate"], found["champion"], gate, 300)
+    write_record(
+        workspace.verdict, judge(gate, measured["candidate"].metrics, measured["champion"].metrics, standing, comparison)
+    )
 
 
 def _parity(workspace: Workspace) -> None:
@@ -216,15 +221,15 @@ def _parity(workspace: Workspace) -> None:
 def endings(workspace: Workspace) -> dict[str, ReportContent]:
     """A content for each way a night can end."""
     whole = collect(workspace, facts("promoted", sentence=""))
-    promoted = _judged(whole, GateParams(min_map50=0.5, min_test_images=1, max_drop_map50_95=1, max_drop_class_ap50=1))
+    promoted = _judged(whole, GateParams(rule="point", min_map50=0.5, min_test_images=1, margin=1, max_drop_class_ap50=1))
     message = (
         "train@demo: loss became NaN at epoch 12, batch 31; lower train.lr0 (now 0.01) or look at images/train/lot3-0009.png"
     )
     failed = facts("failed", stages=("prepare",), failure=Failure(stage="train", message=message), sentence=message)
     stands = "nothing new since version 7 was made: the champion stands"
     quiet = facts("nothing_new", stages=(), sentence=stands)
-    refused = _judged(whole, GateParams(min_class_ap50=0.9, min_test_images=1))
-    undecided = _judged(whole, GateParams(min_test_images=1000))
+    refused = _judged(whole, GateParams(rule="point", min_class_ap50=0.9, min_test_images=1))
+    undecided = _judged(whole, GateParams(rule="point", min_test_images=1000))
     return {
         "promoted": promoted,
         "refused": refused,

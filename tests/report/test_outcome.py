@@ -52,6 +52,16 @@ def test_an_undecided_night_says_how_many_images_are_needed(contents: dict[str, 
     assert "has 12 images and 1000 are needed: label 988 more" in said
 
 
+def test_a_difference_that_may_be_chance_asks_for_images_and_not_for_objects(contents: dict[str, ReportContent]) -> None:
+    content = contents["undecided"]
+    assert content.verdict is not None
+    checks = tuple(c.model_copy(update={"passed": c.figure is not None, "undecided": False}) for c in content.verdict.checks)
+    chance = checks[-1].model_copy(update={"passed": False, "undecided": True})
+    verdict = content.verdict.model_copy(update={"checks": (*checks[:-1], chance)})
+    said = everything(advice(content.model_copy(update={"verdict": verdict})))
+    assert "may be chance: label more images for test" in said and "gate.margin" in said
+
+
 def test_a_candidate_held_back_although_better_says_why(contents: dict[str, ReportContent]) -> None:
     night = facts("refused", sentence="better, but made from a dirty tree").model_copy(update={"dirty": True})
     content = contents["promoted"].model_copy(update={"facts": night})

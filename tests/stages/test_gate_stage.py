@@ -2,9 +2,14 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from nightowl.data.manifest import Box, Image, Manifest, write_manifest
 from nightowl.errors import DataError, StageFailed
+from nightowl.evaluation.detections import Detections, write_detections
+from nightowl.evaluation.evaluate import Subject, evaluate
+from nightowl.evaluation.truth import truth_of
 from nightowl.evaluation.verdict import Verdict
 from nightowl.files import write_atomic, write_record
 from nightowl.params import GateParams, Params
@@ -36,14 +41,65 @@ def test_a_refusal_is_a_result_and_not_a_failure(workspace: Workspace) -> None:
     assert Verdict.model_validate_json(workspace.verdict.read_bytes()).outcome == "refuse"
 
 
-def test_the_champion_measured_tonight_is_what_it_is_held_against(workspace: Workspace) -> None:
+def test_a_champion_that_was_not_measured_tonight_stops_it(workspace: Workspace) -> None:
     write_record(workspace.champion, pinned(("open",)))
     with pytest.raises(StageFailed, match="not measured tonight"):
         run(Params(), workspace, workspace.out("gate"))
-    write_record(workspace.metrics("champion"), measured({"open": 0.7}, "champion"))
-    run(Params(), workspace, workspace.out("gate"))
+
+
+@pytest.mark.parametrize(
+    ("champion", "candidate", "outcome", "reason"),
+    [
+        (0.9, 0.3, "refuse", "much is lost"),
+        (0.3, 0.9, "promote", "much is gained"),
+        (0.9, 0.9, "undecided", "about as much is found, on 40 images only"),
+    ],
+)
+def test_a_night_is_judged_from_the_kept_detections(
+    champion: float, candidate: float, outcome: str, reason: str, workspace: Workspace
+) -> None:
+    dataset = a_dataset()
+    write_manifest(workspace.dataset, dataset)
+    write_record(workspace.champion, pinned(("open", "gone")))
+    for whose, share in (("candidate", candidate), ("champion", champion)):
+        keep_evaluation(workspace, dataset, whose, share)
+    run(Params(gate=GateParams(min_map50=0)), workspace, workspace.out("gate"))
     verdict = Verdict.model_validate_json(workspace.verdict.read_bytes())
-    assert (verdict.outcome, verdict.basis, verdict.champion_version) == ("refuse", "against_champion", "4")
+    assert (verdict.outcome, verdict.basis) == (outcome, "against_champion"), verdict.sentence
+    check = next(check for check in verdict.checks if check.rule == "mAP50-95 drop")
+    assert check.interval is not None and check.figure is not None
+    assert check.interval.low <= check.figure <= check.interval.high
+
+
+def test_detections_of_other_images_than_todays_are_refused(workspace: Workspace) -> None:
+    dataset = a_dataset()
+    write_manifest(workspace.dataset, a_dataset(39))
+    write_record(workspace.champion, pinned(("open",)))
+    for whose in ("candidate", "champion"):
+        keep_evaluation(workspace, dataset, whose, 0.9)
+    with pytest.raises(StageFailed, match="not measured on the test images of today"):
+        run(Params(), workspace, workspace.out("gate"))
+
+
+def a_dataset(num_images: int = 40) -> Manifest:
+    """Three objects an image of the class `open`, and of `spur`, which the champion does not know."""
+    boxes = tuple(Box(i % 2, 20.0 * i, 0.0, 20.0 * i + 15, 15.0) for i in range(6))
+    images = tuple(Image(f"{i:02}.png", "0" * 64, 1, 120, 120, "test", boxes) for i in range(num_images))
+    return Manifest(("open", "spur"), images, "by hand")
+
+
+def keep_evaluation(workspace: Workspace, dataset: Manifest, whose: str, share: float) -> None:
+    """What the stage evaluate keeps of a model that finds this share of the objects, each of them whole."""
+    classes = dataset.classes if whose == "candidate" else ("open",)
+    truth = truth_of(dataset.classes, dataset.of("test"), classes)
+    hits = np.random.default_rng(1).random(len(truth.class_id)) < share
+    scores = np.full(hits.sum(), 0.9, np.float32)
+    boxes = truth.boxes_xyxy[hits].astype(np.float32)
+    found = Detections(classes, truth.images, truth.image_index[hits], truth.class_id[hits], scores, boxes)
+    subject = Subject(whose, f"{whose}-weights", dataset.version(), "test", 0.01)
+    made = evaluate(truth, found, subject, max_detections=300, confusion_confidence=0.25)
+    write_record(workspace.metrics(whose), made.metrics)
+    write_detections(workspace.detections(whose), found)
 
 
 @pytest.mark.parametrize(("content", "message"), [(None, "no pinned champion"), ("{}", "not the record of a champion")])

@@ -1,0 +1,133 @@
+"""The checks of a candidate against the champion: what it lost, and whether that is shown or may be chance.
+
+By `gate.rule`: `non_inferiority` asks that a loss beyond the margin be ruled out, `superiority` that a gain be shown, `point`
+looks at the figures alone. A class fails when a loss beyond its limit is shown, with a correction for how many are looked at.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from nightowl.errors import StageFailed
+from nightowl.evaluation.comparison import Comparison
+from nightowl.evaluation.intervals import Interval, holm, images_that_suffice, interval, non_inferior, p_value, superior
+from nightowl.evaluation.metrics import ClassMetrics
+from nightowl.evaluation.verdict import Check
+from nightowl.evaluation.wording import allowed_in_words, class_in_words, drop_in_words, shown_in_words, unclear_in_words
+from nightowl.params import GateParams
+
+MEAN, CLASS = "mAP50-95 drop", "AP50 drop"
+_ROUNDING = 1e-9  # 0.51 - 0.50 is a little more than 0.01, and must not break a limit of 0.01
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One class that both models know and that occurs in test, with its figures from each."""
+
+    name: str
+    candidate: ClassMetrics
+    champion: ClassMetrics
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What the words of a check need: the champion's version and the number of test images."""
+
+    version: str
+    num_images: int
+
+
+def drop_checks(gate: GateParams, pairs: Sequence[Pair], comparison: Comparison | None, ground: Ground) -> list[Check]:
+    """The checks against the champion. `figure` is the drop (champion less candidate), `limit` the largest allowed.
+
+    Raises:
+        StageFailed: when the rule asks for a comparison over resamples and there is none.
+    """
+    if not pairs:
+        detail = f"no class in common with version {ground.version} occurs in the {ground.num_images} test images"
+        return [Check(rule=MEAN, passed=False, figure=None, limit=mean_limit(gate), detail=detail)]
+    if gate.rule == "point":
+        return [_point_mean(gate, pairs, ground), *(_point_class(gate, pair, ground) for pair in pairs)]
+    if comparison is None:
+        raise StageFailed(f"gate: rule {gate.rule} needs the detections of candidate and champion; run evaluate again")
+    return [_resampled_mean(gate, pairs, comparison, ground), *_resampled_classes(gate, pairs, comparison, ground)]
+
+
+def mean_limit(gate: GateParams) -> float:
+    """How much mAP50-95 a candidate may lose."""
+    return 0.0 if gate.rule == "superiority" else gate.margin
+
+
+def _point_mean(gate: GateParams, pairs: Sequence[Pair], ground: Ground) -> Check:
+    ours, theirs = _means(pairs)
+    words = drop_in_words("mAP50-95", None, ours, theirs, ground.version, ground.num_images, allowed_in_words(gate.margin))
+    return _point(MEAN, ours, theirs, gate.margin, words)
+
+
+def _point_class(gate: GateParams, pair: Pair, ground: Ground) -> Check:
+    ours, theirs = _known(pair.candidate.ap50), _known(pair.champion.ap50)
+    allowed = allowed_in_words(gate.max_drop_class_ap50)
+    words = drop_in_words("AP50", pair.name, ours, theirs, ground.version, ground.num_images, allowed)
+    return _point(f"{CLASS}: {pair.name}", ours, theirs, gate.max_drop_class_ap50, words)
+
+
+def _point(rule: str, ours: float, theirs: float, limit: float, detail: str) -> Check:
+    passed = theirs - ours <= limit + _ROUNDING
+    return Check(rule=rule, passed=passed, figure=theirs - ours, limit=limit, detail=detail)
+
+
+def _resampled_mean(gate: GateParams, pairs: Sequence[Pair], comparison: Comparison, ground: Ground) -> Check:
+    ours, theirs = _means(pairs)
+    differences, limit, better = comparison.of_mean, mean_limit(gate), gate.rule == "superiority"
+    answer = superior(differences, gate.confidence) if better else non_inferior(differences, limit, gate.confidence)
+    bounds = interval(differences, gate.confidence)
+    if answer == "unknown":
+        needed = images_that_suffice(ground.num_images, ours - theirs, bounds, -limit)
+        words = unclear_in_words(bounds, None if better else limit, needed, ground.num_images)
+    else:
+        words = shown_in_words(bounds, None if better else limit, answer == "yes")
+    return Check(
+        rule=MEAN,
+        passed=answer == "yes",
+        figure=theirs - ours,
+        limit=limit,
+        detail=drop_in_words("mAP50-95", None, ours, theirs, ground.version, ground.num_images, words),
+        interval=_of_drop(bounds),
+        undecided=answer == "unknown",
+    )
+
+
+def _resampled_classes(gate: GateParams, pairs: Sequence[Pair], comparison: Comparison, ground: Ground) -> list[Check]:
+    limit, drawn, independent = gate.max_drop_class_ap50, comparison.of_class, comparison.num_independent
+    p_values = [p_value(drawn[pair.name], -limit, independent[pair.name]) for pair in pairs]
+    checks = []
+    for pair, shown in zip(pairs, holm(p_values, 1 - gate.confidence), strict=True):
+        ours, theirs = _known(pair.candidate.ap50), _known(pair.champion.ap50)
+        failed = shown and theirs - ours > limit + _ROUNDING
+        beyond = "shown" if failed else "chance" if theirs - ours > limit + _ROUNDING else "no"
+        words = class_in_words(limit, beyond, gate.confidence, independent[pair.name])
+        checks.append(
+            Check(
+                rule=f"{CLASS}: {pair.name}",
+                passed=not failed,
+                figure=theirs - ours,
+                limit=limit,
+                detail=drop_in_words("AP50", pair.name, ours, theirs, ground.version, ground.num_images, words),
+                interval=_of_drop(interval(drawn[pair.name], gate.confidence)),
+            )
+        )
+    return checks
+
+
+def _of_drop(difference: Interval) -> Interval:
+    """The bounds of champion less candidate."""
+    return Interval(low=-difference.high, high=-difference.low, confidence=difference.confidence)
+
+
+def _means(pairs: Sequence[Pair]) -> tuple[float, float]:
+    return fmean(_known(p.candidate.ap50_95) for p in pairs), fmean(_known(p.champion.ap50_95) for p in pairs)
+
+
+def _known(figure: float | None) -> float:
+    assert figure is not None, "a class that occurs in test has figures"
+    return figure
