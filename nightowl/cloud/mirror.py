@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nightowl.cloud.listing import read_listing, write_listing
-from nightowl.cloud.objects import ObjectStore, is_sound
+from nightowl.cloud.objects import ObjectStore, is_sound, make_folder
 from nightowl.cloud.parallel import in_parallel
 from nightowl.cloud.plan import Plan, plan_pull
 from nightowl.cloud.storage import ObjectChanged, RemoteObject, Storage
@@ -125,9 +125,13 @@ def _fetch(storage: Storage, objects: ObjectStore, plan: Plan, root: Path, progr
 
 def _link_all(storage: Storage, objects: ObjectStore, scratch: Path, progress: Track) -> list[int]:
     """Fill the snapshot; an object that should be here and is not is fetched again."""
-    moved = []
+    moved, made = [], set()
     for found in progress(read_listing(scratch / LISTING), "linking"):
-        target = scratch / "files" / found.key
+        target = f"{scratch}/files/{found.key}"
+        folder = target.rpartition("/")[0]
+        if folder not in made:
+            made.add(folder)
+            make_folder(folder, found)
         try:
             objects.link(found, target)
         except FileNotFoundError:
@@ -160,12 +164,12 @@ def _drop_damaged(snapshot: Path, objects: ObjectStore, progress: Track) -> int:
     """Forget the objects whose file in the snapshot is not what its ETag says; returns their number."""
 
     def damaged(found: RemoteObject) -> bool:
-        return not is_sound(snapshot / "files" / found.key, found)
+        return not is_sound(f"{snapshot}/files/{found.key}", found)
 
     rows = progress(read_listing(snapshot / LISTING), "verifying")
     gone = [found for found in rows if damaged(found)]
     for found in gone:
-        objects.path(found).unlink(missing_ok=True)
+        Path(objects.path(found)).unlink(missing_ok=True)
     return len(gone)
 
 

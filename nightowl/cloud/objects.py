@@ -9,6 +9,8 @@ import hashlib
 import os
 import shutil
 import threading
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from nightowl.cloud.checksum import is_md5
@@ -17,56 +19,61 @@ from nightowl.errors import RemoteError, StorageError
 
 
 class ObjectStore:
-    """Objects under `root`, written by one process (any of its threads) at a time."""
+    """Objects under `root`, written by one process (any of its threads) at a time. Paths are strings here: with tens of
+    thousands of small files, making Path objects would cost as much as signing the requests."""
 
     def __init__(self, root: Path) -> None:
-        self._root, self._arriving = root, root / "arriving"
+        self._root, self._arriving = str(root), f"{root}/arriving"
 
     def prepare(self) -> None:
         """Make the folders, and remove what arrived in part."""
         shutil.rmtree(self._arriving, ignore_errors=True)
-        self._arriving.mkdir(parents=True)
+        for folder in (self._arriving, *(f"{self._root}/{number:02x}" for number in range(256))):
+            os.makedirs(folder, exist_ok=True)
 
-    def path(self, found: RemoteObject) -> Path:
+    def path(self, found: RemoteObject) -> str:
         """Where an object is kept: by content where its ETag can be an MD5, else by key and ETag."""
         if is_md5(found.etag):
             name = f"{found.etag}-{found.num_bytes}"
         else:
             name = hashlib.sha256("\0".join(map(str, found)).encode()).hexdigest()
-        return self._root / name[:2] / name
+        return f"{self._root}/{name[:2]}/{name}"
 
     def ensure(self, storage: Storage, found: RemoteObject) -> int | None:
         """Have the object here, whole; returns how many bytes were fetched for it, None when it was here already."""
         path = self.path(found)
         if is_sound(path, found):
             return None
-        arriving = self._arriving / f"{path.name}.{threading.get_ident()}"
+        arriving = f"{self._arriving}/{threading.get_ident()}"
         try:
             with open(arriving, "wb", opener=_new_read_only) as file:
                 storage.download(found, file)
                 if not is_md5(found.etag):  # nothing could tell, after a power cut, whether it is whole
                     file.flush()
                     os.fsync(file.fileno())
-            path.parent.mkdir(exist_ok=True)
-            arriving.replace(path)
+            os.replace(arriving, path)
         except OSError as error:
-            error.filename = error.filename or str(self._root)
+            error.filename = error.filename or self._root
             raise
         finally:
-            arriving.unlink(missing_ok=True)
+            with suppress(FileNotFoundError):
+                os.unlink(arriving)
         return found.num_bytes
 
-    def link(self, found: RemoteObject, target: Path) -> None:
-        """Make `target` the object. Raises FileNotFoundError when it is not here, RemoteError when `target` cannot be."""
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            self._link(self.path(found), target)
-        except (FileExistsError, NotADirectoryError):
-            raise RemoteError(
-                f"{found.key}: another object has this name, or the name of one of its folders, as a file; rename one of them"
-            ) from None
+    def link(self, found: RemoteObject, target: str) -> None:
+        """Make `target` the object; its folder exists.
 
-    def _link(self, path: Path, target: Path) -> None:
+        Raises:
+            FileNotFoundError: when the object is not here.
+            RemoteError: when another object has this name.
+            StorageError: when the file system has no hard links.
+        """
+        try:
+            self._link(self.path(found), target)
+        except FileExistsError:
+            raise _clash(found) from None
+
+    def _link(self, path: str, target: str) -> None:
         try:
             os.link(path, target)
         except OSError as error:
@@ -81,18 +88,36 @@ class ObjectStore:
             else:
                 raise
 
-    def _copy_in_place(self, path: Path) -> None:
-        copy = self._arriving / path.name
-        shutil.copyfile(path, copy)
-        shutil.copystat(path, copy)
-        copy.replace(path)
+    def _copy_in_place(self, path: str) -> None:
+        copy = f"{self._arriving}/copy"
+        shutil.copy2(path, copy)
+        os.replace(copy, path)
 
     def drop_unlinked(self) -> int:
         """Remove objects that nothing links to; returns their number."""
-        unlinked = [path for path in self._root.glob("??/*") if path.stat().st_nlink == 1]
-        for path in unlinked:
-            path.unlink()
+        unlinked = [entry for entry in self._entries() if entry.stat().st_nlink == 1]
+        for entry in unlinked:
+            os.unlink(entry)
         return len(unlinked)
+
+    def _entries(self) -> Iterator[os.DirEntry[str]]:
+        for number in range(256):
+            with os.scandir(f"{self._root}/{number:02x}") as entries:
+                yield from entries
+
+
+def make_folder(folder: str, found: RemoteObject) -> None:
+    """Make the folder that the object's file belongs in. Raises RemoteError when a file is in the way."""
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise _clash(found) from None
+
+
+def _clash(found: RemoteObject) -> RemoteError:
+    return RemoteError(
+        f"{found.key}: another object has this name, or that of one of its folders, as a file; rename one of them"
+    )
 
 
 def _new_read_only(path: str, flags: int) -> int:
@@ -100,19 +125,19 @@ def _new_read_only(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_EXCL, 0o444)
 
 
-def is_sound(path: Path, found: RemoteObject) -> bool:
+def is_sound(path: str, found: RemoteObject) -> bool:
     """Is `path` there with the content of `found`, as far as its ETag can tell?"""
     try:
-        if path.stat().st_size != found.num_bytes:
+        if os.stat(path).st_size != found.num_bytes:
             return False
         return not is_md5(found.etag) or _md5(path) == found.etag
     except FileNotFoundError:
         return False
 
 
-def _md5(path: Path) -> str:
+def _md5(path: str) -> str:
     digest = hashlib.md5(usedforsecurity=False)
-    with path.open("rb") as file:
+    with open(path, "rb") as file:
         while piece := file.read(CHUNK_BYTES):
             digest.update(piece)
     return digest.hexdigest()

@@ -95,8 +95,9 @@ class S3Storage:
         return RemoteObject(key.removeprefix(self._place.prefix), int(_text(row, "Size")), _bare(_text(row, "ETag")))
 
     def _download_once(self, found: RemoteObject, file: IO[bytes]) -> None:
-        file.seek(0)
-        file.truncate()
+        if file.tell():  # what came of an attempt before
+            file.seek(0)
+            file.truncate()
         response = self._get(self._bucket_path + quote(self._place.prefix + found.key, safe="/-_.~"), "", found.key)
         if _bare(response.headers.get("ETag", "")) != found.etag:
             response.close()
