@@ -28,7 +28,7 @@ def share_cache(root: Path, tree: Path) -> bool:
     DVC resolves relative paths against the file they stand in, so they are written out as absolute ones.
     """
     with Repo(str(root)) as repo:
-        cache, config = repo.cache.local.path, repo.config
+        cache, config = repo.cache.local_cache_dir, repo.config
         remotes = {name: dict(values) for name, values in config["remote"].items()}
         default = config["core"].get("remote")
     lines = ["[cache]", f"    dir = {cache}"]

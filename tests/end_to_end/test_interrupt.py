@@ -1,0 +1,50 @@
+"""Ctrl-C in a real terminal's way: the signal goes to the whole foreground group. Nothing is lost and nobody is left behind."""
+
+import os
+import re
+import signal
+import subprocess
+from pathlib import Path
+
+from tests.end_to_end.checkouts import TINY, Checkout
+
+
+def processes_in(folder: Path) -> list[str]:
+    """The command lines of live processes that work below `folder`."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if (process / "cwd").resolve().is_relative_to(folder):
+                found.append((process / "cmdline").read_text().replace("\0", " "))
+        except OSError:
+            continue
+    return found
+
+
+def test_an_interrupted_night_goes_on_where_it_stopped_and_leaves_nobody_behind(checkout: Checkout, first_night: str) -> None:
+    checkout.commit("detectors/demo/params.yaml", TINY.replace("epochs: 1", "epochs: 6\n  seed: 7"))
+    night = subprocess.Popen(
+        ["nightowl", "night", "demo"],
+        cwd=checkout.root,
+        env=checkout.environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    assert night.stdout is not None
+    before = []
+    for line in night.stdout:
+        before.append(line)
+        if line.startswith("epoch 2/6"):
+            os.killpg(night.pid, signal.SIGINT)
+            break
+    rest = night.stdout.read()
+    assert night.wait(60) == 130, "".join(before) + rest
+    assert "run the same command again" in rest
+    assert "epoch 6/6" not in rest
+    assert not [command for command in processes_in(checkout.root) if "nightowl.stages" in command or "dvc" in command]
+
+    printed = checkout.check("nightowl", "night", "demo")
+    assert not re.search(r"^epoch [12]/6", printed, re.MULTILINE), "those epochs were committed"
+    assert "epoch 6/6" in printed
