@@ -4,13 +4,10 @@ One bucket in memory, no check of signatures; moto is the double for what this d
 `latency_seconds`, while others are served, as over a long wire.
 """
 
-import argparse
 import asyncio
 import hashlib
-import random
-import sys
 import threading
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -35,18 +32,25 @@ class ObjectServer:
     fault_of: FaultOf = lambda key, attempt: None
     requests: Counter[str] = field(default_factory=Counter)
     etags: dict[str, str] = field(default_factory=dict)
+    ordered: list[str] = field(default_factory=list)
     endpoint: str = ""
     connections: set[asyncio.Transport] = field(default_factory=set)
 
-    def put(self, key: str, body: bytes, etag: str | None = None) -> None:
+    def put(self, key: str, body: bytes) -> None:
         self.objects[key] = body
-        self.etags[key] = etag or hashlib.md5(body, usedforsecurity=False).hexdigest()
+        self.ordered = []
+        self.etags[key] = hashlib.md5(body, usedforsecurity=False).hexdigest()
 
     def remove(self, key: str) -> None:
         del self.objects[key], self.etags[key]
+        self.ordered = []
 
     def answer(self, method: str, target: str) -> tuple[bytes, bool]:
         """The whole response to a request, and whether the connection stays open afterwards."""
+        response, stays = self._answer(method, target)
+        return response.partition(b"\r\n\r\n")[0] + b"\r\n\r\n" if method == "HEAD" else response, stays
+
+    def _answer(self, method: str, target: str) -> tuple[bytes, bool]:
         parts = urlsplit(target)
         bucket, _, key = unquote(parts.path).lstrip("/").partition("/")
         self.requests[key] += 1
@@ -61,21 +65,26 @@ class ObjectServer:
             return _response(200, self._listing(parse_qs(parts.query)), {"Content-Type": "application/xml"}), True
         if key not in self.objects or fault == "vanished":
             return _error(404, "NoSuchKey", "The specified key does not exist."), True
-        return self._object(method, key, fault)
+        return self._object(key, fault)
 
-    def _object(self, method: str, key: str, fault: Fault | None) -> tuple[bytes, bool]:
+    def _in_order(self) -> list[str]:
+        if len(self.ordered) != len(self.objects):
+            self.ordered = sorted(self.objects)
+        return self.ordered
+
+    def _object(self, key: str, fault: Fault | None) -> tuple[bytes, bool]:
         body, headers = self.objects[key], {"ETag": f'"{self.etags[key]}"', "Last-Modified": "Wed, 01 Jul 2026 00:00:00 GMT"}
         if fault == "flipped":
             body = bytes([body[0] ^ 1]) + body[1:]
-        whole = _response(200, b"" if method == "HEAD" else body, headers, len(body))
+        whole = _response(200, body, headers)
         return (whole[: -max(1, len(body) // 2)], False) if fault == "truncated" else (whole, True)
 
     def _listing(self, query: dict[str, list[str]]) -> bytes:
         prefix, after = query.get("prefix", [""])[0], query.get("continuation-token", [""])[0]
-        keys = sorted(key for key in self.objects if key.startswith(prefix))
-        begin = bisect_right(keys, after) if after else 0
-        page = keys[begin : begin + self.page]
-        more = begin + len(page) < len(keys)
+        keys = self._in_order()
+        begin = bisect_right(keys, after) if after else bisect_left(keys, prefix)
+        page = [key for key in keys[begin : begin + self.page] if key.startswith(prefix)]
+        more = any(key.startswith(prefix) for key in keys[begin + len(page) : begin + len(page) + 1])
         token = f"<NextContinuationToken>{escape(page[-1])}</NextContinuationToken>" if more else ""
         rows = "".join(
             f"<Contents><Key>{escape(key)}</Key><LastModified>2026-07-01T00:00:00.000Z</LastModified>"
@@ -87,8 +96,8 @@ class ObjectServer:
         return f'<?xml version="1.0" encoding="UTF-8"?><ListBucketResult {space}>{token}{rows}</ListBucketResult>'.encode()
 
 
-def _response(status: int, body: bytes, headers: dict[str, str], length: int | None = None) -> bytes:
-    fields = {"Content-Length": str(len(body) if length is None else length), **headers}
+def _response(status: int, body: bytes, headers: dict[str, str]) -> bytes:
+    fields = {"Content-Length": str(len(body)), **headers}
     return f"HTTP/1.1 {status} X\r\n".encode() + "".join(f"{k}: {v}\r\n" for k, v in fields.items()).encode() + b"\r\n" + body
 
 
@@ -146,27 +155,3 @@ def serving(server: ObjectServer) -> Iterator[ObjectServer]:
         loop.run_until_complete(asyncio.sleep(0))
         loop.run_until_complete(asyncio.sleep(0))
         loop.close()
-
-
-def filled(num_objects: int, num_bytes: int, latency_seconds: float, seed: int = 0) -> ObjectServer:
-    """A server of `images/00000.jpg` and on, each of random bytes."""
-    draw, server = random.Random(seed), ObjectServer(latency_seconds=latency_seconds)
-    for number in range(num_objects):
-        server.put(f"images/{number // 1000:03}/{number:05}.jpg", draw.randbytes(num_bytes))
-    return server
-
-
-def main() -> None:
-    """Serve until standard input ends; the endpoint is the only line printed."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--objects", type=int, default=10_000)
-    parser.add_argument("--bytes", type=int, default=20_000)
-    parser.add_argument("--latency-ms", type=float, default=20.0)
-    options = parser.parse_args()
-    with serving(filled(options.objects, options.bytes, options.latency_ms / 1000)) as server:
-        print(server.endpoint, flush=True)
-        sys.stdin.read()
-
-
-if __name__ == "__main__":
-    main()
