@@ -59,7 +59,7 @@ def difference(candidate: Tried, champion: Tried) -> NDArray[np.float64]:
 
 
 def a_class_dropped(pair: Paired, limit: float) -> bool:
-    p_values = [p_value(pair.of_class_at_50(index), -limit, BCCD_IMAGES) for index in range(len(CLASSES))]
+    p_values = [p_value(pair.of_class_at_50(index), BCCD_IMAGES, -limit) for index in range(len(CLASSES))]
     return any(holm(p_values, 1 - CONFIDENCE))
 
 
@@ -69,8 +69,8 @@ def false_decisions(worse: float) -> Iterator[Row]:
     for seed in range(PAIRS):
         bench = Bench((1, seed), BCCD_IMAGES)
         champion, equal, at_margin = bench.model(0), bench.model(0), bench.model(worse)
-        superior_.append(superior(difference(equal, champion), CONFIDENCE) == "yes")
-        not_inferior.append(non_inferior(difference(at_margin, champion), MARGIN, CONFIDENCE) == "yes")
+        superior_.append(superior(difference(equal, champion), BCCD_IMAGES, CONFIDENCE) == "yes")
+        not_inferior.append(non_inferior(difference(at_margin, champion), BCCD_IMAGES, MARGIN, CONFIDENCE) == "yes")
         dropped.append(a_class_dropped(paired(equal, champion), 0.0))
         dropped_much.append(a_class_dropped(paired(equal, champion), 0.1))
     on = f"{PAIRS} pairs, {BCCD_IMAGES} images"
@@ -87,8 +87,8 @@ def power(better: float) -> Iterator[Row]:
         for seed in range(trials):
             bench = Bench((2, num_images, seed), num_images)
             champion = bench.model(0)
-            gain.append(superior(difference(bench.model(better), champion), CONFIDENCE) == "yes")
-            equal.append(non_inferior(difference(bench.model(0), champion), MARGIN, CONFIDENCE) == "yes")
+            gain.append(superior(difference(bench.model(better), champion), num_images, CONFIDENCE) == "yes")
+            equal.append(non_inferior(difference(bench.model(0), champion), num_images, MARGIN, CONFIDENCE) == "yes")
         yield f"a true gain of 2 points shown, {num_images} images ({trials} trials)", rate(gain), "grows"
         yield f"an equal model shown to be within 2 points, {num_images} images ({trials} trials)", rate(equal), "grows"
 
@@ -112,7 +112,7 @@ def nights_of_equal_models(seed: int, alphas: Iterator[float]) -> int:
     champion, promoted = bench.model(0), 0
     for _ in range(NIGHTS):
         candidate = bench.model(0)
-        if superior(difference(candidate, champion), 1 - next(alphas)) == "yes":
+        if superior(difference(candidate, champion), BCCD_IMAGES, 1 - next(alphas)) == "yes":
             champion, promoted = candidate, promoted + 1
     return promoted
 
@@ -148,7 +148,7 @@ def nights_of_decline(skill_at: Callable[[float], float], with_reference: bool, 
         candidate = bench.model(skill_at(-lost - LOSS_A_NIGHT))
         to_champion = difference(candidate, champion)
         to_reference = difference(candidate, reference) if with_reference else to_champion
-        if may_replace(to_champion, to_reference, DRIFT_MARGIN, 1 - next(alphas)) == "yes":
+        if may_replace(to_champion, to_reference, DRIFT_IMAGES, DRIFT_MARGIN, 1 - next(alphas)) == "yes":
             champion, lost, promoted = candidate, lost + LOSS_A_NIGHT, promoted + 1
     return lost, promoted
 

@@ -39,15 +39,21 @@ def alpha_tonight(history: Sequence[Spent], test_version: str, first: float, tot
 
 
 def may_replace(
-    to_champion: NDArray[np.float64], to_reference: NDArray[np.float64], margin: float, confidence: float
+    to_champion: NDArray[np.float64],
+    to_reference: NDArray[np.float64],
+    num_independent: int,
+    margin: float,
+    confidence: float,
 ) -> Answer:
     """Whether a candidate is shown to lie within `margin` of the champion and of the reference, by differences (R,) to each."""
-    answers = [non_inferior(differences, margin, confidence) for differences in (to_champion, to_reference)]
+    answers = [non_inferior(differences, num_independent, margin, confidence) for differences in (to_champion, to_reference)]
     if "no" in answers:
         return "no"
     return "yes" if answers == ["yes", "yes"] else "unknown"
 
 
-def reference_after(reference: str, promoted: str, to_reference: NDArray[np.float64], confidence: float) -> str:
+def reference_after(
+    reference: str, promoted: str, to_reference: NDArray[np.float64], num_independent: int, confidence: float
+) -> str:
     """The reference after a promotion: the promoted version once it is shown to be better, otherwise the one that stood."""
-    return promoted if superior(to_reference, confidence) == "yes" else reference
+    return promoted if superior(to_reference, num_independent, confidence) == "yes" else reference

@@ -24,13 +24,14 @@ _SEED = 0  # the same data give the same verdict
 class Comparison:
     """Candidate less champion, resample by resample, over the classes that both know.
 
-    `of_mean` (R,) of mAP50-95. For each class that occurs, `of_class` of its AP50, over the resamples that hold it, and
-    `num_independent`: the images it occurs in, or the groups of them where images of a group are drawn together.
+    `of_mean` (R,) of mAP50-95, from `num_independent` images, or groups of them where images of a group are drawn together.
+    For each class that occurs, `of_class` of its AP50, over the resamples that hold it, and in how many of them it occurs.
     """
 
     of_mean: NDArray[np.float64]
+    num_independent: int
     of_class: Mapping[str, NDArray[np.float64]]
-    num_independent: Mapping[str, int]
+    num_independent_of_class: Mapping[str, int]
 
 
 def compare_detections(
@@ -46,8 +47,9 @@ def compare_detections(
     paired = compare(ours, theirs, draw_weights(groups, gate.num_resamples, _SEED))
     return Comparison(
         paired.of_mean(),
+        len(np.unique(groups)),
         {name: paired.of_class_at_50(index) for index, name in enumerate(truth.classes) if truth.counts()[index]},
-        _num_independent(ours, groups),
+        _num_independent_of_class(ours, groups),
     )
 
 
@@ -62,6 +64,6 @@ def _groups(paths: Sequence[str], pattern: str | None) -> NDArray[np.int64]:
     return group_index([str(key) for key in keys.values()])
 
 
-def _num_independent(matches: Matches, groups: NDArray[np.int64]) -> dict[str, int]:
+def _num_independent_of_class(matches: Matches, groups: NDArray[np.int64]) -> dict[str, int]:
     pairs = zip(matches.classes, matches.per_class, strict=True)
     return {name: len(np.unique(groups[one.num_truth > 0])) for name, one in pairs if one.num_truth.any()}

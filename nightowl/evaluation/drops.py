@@ -8,12 +8,31 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+import numpy as np
+from numpy.typing import NDArray
+
 from nightowl.errors import StageFailed
 from nightowl.evaluation.comparison import Comparison
-from nightowl.evaluation.intervals import Interval, holm, images_that_suffice, interval, non_inferior, p_value, superior
+from nightowl.evaluation.intervals import (
+    Interval,
+    can_show,
+    holm,
+    images_that_suffice,
+    interval,
+    non_inferior,
+    p_value,
+    superior,
+)
 from nightowl.evaluation.metrics import ClassMetrics
 from nightowl.evaluation.verdict import Check
-from nightowl.evaluation.wording import allowed_in_words, class_in_words, drop_in_words, shown_in_words, unclear_in_words
+from nightowl.evaluation.wording import (
+    allowed_in_words,
+    class_in_words,
+    drop_in_words,
+    nothing_shown_in_words,
+    shown_in_words,
+    unclear_in_words,
+)
 from nightowl.params import GateParams
 
 MEAN, CLASS = "mAP50-95 drop", "AP50 drop"
@@ -78,10 +97,13 @@ def _point(rule: str, ours: float, theirs: float, limit: float, detail: str) -> 
 
 def _resampled_mean(gate: GateParams, pairs: Sequence[Pair], comparison: Comparison, ground: Ground) -> Check:
     ours, theirs = _means(pairs)
-    differences, limit, better = comparison.of_mean, mean_limit(gate), gate.rule == "superiority"
-    answer = superior(differences, gate.confidence) if better else non_inferior(differences, limit, gate.confidence)
-    bounds = interval(differences, gate.confidence)
-    if answer == "unknown":
+    drawn, number, confidence = comparison.of_mean, comparison.num_independent, gate.confidence
+    limit, better = mean_limit(gate), gate.rule == "superiority"
+    answer = superior(drawn, number, confidence) if better else non_inferior(drawn, number, limit, confidence)
+    bounds = _bounds(drawn, number, confidence)
+    if bounds is None:
+        words = nothing_shown_in_words(number, confidence)
+    elif answer == "unknown":
         needed = images_that_suffice(ground.num_images, ours - theirs, bounds, -limit)
         words = unclear_in_words(bounds, None if better else limit, needed, ground.num_images)
     else:
@@ -98,8 +120,8 @@ def _resampled_mean(gate: GateParams, pairs: Sequence[Pair], comparison: Compari
 
 
 def _resampled_classes(gate: GateParams, pairs: Sequence[Pair], comparison: Comparison, ground: Ground) -> list[Check]:
-    limit, drawn, independent = gate.max_drop_class_ap50, comparison.of_class, comparison.num_independent
-    p_values = [p_value(drawn[pair.name], -limit, independent[pair.name]) for pair in pairs]
+    limit, drawn, independent = gate.max_drop_class_ap50, comparison.of_class, comparison.num_independent_of_class
+    p_values = [p_value(drawn[pair.name], independent[pair.name], -limit) for pair in pairs]
     checks = []
     for pair, shown in zip(pairs, holm(p_values, 1 - gate.confidence), strict=True):
         ours, theirs = _known(pair.candidate.ap50), _known(pair.champion.ap50)
@@ -113,14 +135,21 @@ def _resampled_classes(gate: GateParams, pairs: Sequence[Pair], comparison: Comp
                 figure=theirs - ours,
                 limit=limit,
                 detail=drop_in_words("AP50", pair.name, ours, theirs, ground.version, ground.num_images, words),
-                interval=_of_drop(interval(drawn[pair.name], gate.confidence)),
+                interval=_of_drop(_bounds(drawn[pair.name], independent[pair.name], gate.confidence)),
             )
         )
     return checks
 
 
-def _of_drop(difference: Interval) -> Interval:
+def _bounds(differences: NDArray[np.float64], num_independent: int, confidence: float) -> Interval | None:
+    """Their interval, None where so few images cannot show anything."""
+    return interval(differences, num_independent, confidence) if can_show(num_independent, confidence) else None
+
+
+def _of_drop(difference: Interval | None) -> Interval | None:
     """The bounds of champion less candidate."""
+    if difference is None:
+        return None
     return Interval(low=-difference.high, high=-difference.low, confidence=difference.confidence)
 
 

@@ -73,6 +73,15 @@ def unclear_in_words(bounds: Interval, limit: float | None, needed: int | None, 
     return f", too few to tell: in truth {chance}, {_required(limit)}; {enough}"
 
 
+def nothing_shown_in_words(independent: int, confidence: float) -> str:
+    """Why so few images decide nothing, however large the difference."""
+    least = math.ceil(-math.log2(1 - confidence) - 1e-9)
+    what = (
+        f"{_count(independent, 'independent image')} or lots of images" if independent != 1 else "one independent image or lot"
+    )
+    return f", too few to tell: {what} cannot show anything with {_confidence(confidence)}; {least} is the least"
+
+
 def class_in_words(limit: float, beyond: str, confidence: float, independent: int) -> str:
     """How a class's drop stands to its limit: `beyond` it is "no", "shown", or may be "chance"."""
     if beyond == "no":

@@ -60,10 +60,10 @@ def test_a_budget_that_makes_no_sense_is_refused(first: float, total: float) -> 
 def test_a_candidate_must_hold_against_champion_and_reference(
     to_champion: np.ndarray, to_reference: np.ndarray, answer: str, reason: str
 ) -> None:
-    assert may_replace(to_champion, to_reference, 0.01, 0.95) == answer, reason
+    assert may_replace(to_champion, to_reference, 500, 0.01, 0.95) == answer, reason
 
 
 def test_the_reference_moves_only_to_something_shown_to_be_better() -> None:
-    assert reference_after("v1", "v2", differing(0.01), 0.95) == "v2"
-    assert reference_after("v1", "v2", differing(0.0), 0.95) == "v1"
-    assert reference_after("v1", "v2", differing(-0.005), 0.95) == "v1"
+    assert reference_after("v1", "v2", differing(0.01), 500, 0.95) == "v2"
+    assert reference_after("v1", "v2", differing(0.0), 500, 0.95) == "v1"
+    assert reference_after("v1", "v2", differing(-0.005), 500, 0.95) == "v1"

@@ -10,14 +10,16 @@ from nightowl.evaluation.verdict import Verdict
 from nightowl.params import GateParams
 from tests.evaluation.test_gate import Figures, measured, pinned
 
+MANY = 1_000_000  # independent images, so that no bound is widened for their number
 
-def varying(candidate: Figures, champion: Figures, spread: float, num_independent: int = 60) -> Comparison:
+
+def varying(candidate: Figures, champion: Figures, spread: float, num_independent: int = 60, overall: int = MANY) -> Comparison:
     """Differences spread evenly about those of the figures, from - spread to + spread."""
     ours = {name: value for name, value in candidate.items() if value is not None and name in champion}
     noise = np.linspace(-spread, spread, 1001)
     drop = {name: value - (champion[name] or 0) for name, value in ours.items()}
     of_class = {name: value + noise for name, value in drop.items()}
-    return Comparison(np.mean(list(drop.values())) + noise, of_class, dict.fromkeys(ours, num_independent))
+    return Comparison(np.mean(list(drop.values())) + noise, overall, of_class, dict.fromkeys(ours, num_independent))
 
 
 def verdict_on(candidate: Figures, champion: Figures, spread: float, independent: int = 60, **gate: object) -> Verdict:
@@ -107,7 +109,7 @@ def test_the_check_bounds_the_drop_and_not_the_gain() -> None:
     check = next(c for c in verdict_on({"open": 0.61}, CHAMPION, 0.02).checks if c.rule == "mAP50-95 drop")
     assert check.interval is not None
     assert check.figure == pytest.approx(-0.01) and check.limit == 0.02
-    assert (check.interval.low, check.interval.high) == (pytest.approx(-0.028), pytest.approx(0.008))
+    assert (check.interval.low, check.interval.high) == (pytest.approx(-0.028, abs=1e-6), pytest.approx(0.008, abs=1e-6))
     assert check.interval.confidence == 0.95 and not check.undecided
 
 
@@ -149,3 +151,14 @@ def test_a_rule_over_resamples_without_detections_is_an_error(rule: str) -> None
     gate = GateParams.model_validate({"rule": rule})
     with pytest.raises(StageFailed, match="needs the detections of candidate and champion"):
         judge(gate, measured({"open": 0.6}), measured(CHAMPION, "champion"), pinned(("open",)))
+
+
+def test_four_lots_decide_nothing_however_clear_the_gain() -> None:
+    candidate: Figures = {"open": 0.9}
+    comparison = varying(candidate, CHAMPION, 0.01, num_independent=4, overall=4)
+    verdict = judge(GateParams(), measured(candidate), measured(CHAMPION, "champion"), pinned(("open",)), comparison)
+    assert verdict.outcome == "undecided"
+    assert (
+        "4 independent images or lots of images cannot show anything with 95 % confidence; 5 is the least" in verdict.sentence
+    )
+    assert all(check.interval is None for check in verdict.checks)

@@ -16,6 +16,8 @@ from nightowl.evaluation.intervals import (
     wilson,
 )
 
+MANY = 1_000_000  # images
+
 
 def resampled(mean: float, spread: float, number: int = 1001) -> np.ndarray:
     """Differences spread evenly about their mean, from mean - spread to mean + spread."""
@@ -23,24 +25,48 @@ def resampled(mean: float, spread: float, number: int = 1001) -> np.ndarray:
 
 
 def test_the_bounds_are_quantiles_of_the_resamples() -> None:
-    bounds = interval(resampled(0.0, 1.0), 0.95)
+    bounds = interval(resampled(0.0, 1.0), MANY, 0.95)
     assert (bounds.low, bounds.high) == (pytest.approx(-0.9), pytest.approx(0.9))
 
 
 def test_beyond_what_the_resamples_resolve_the_normal_curve_gives_the_bound() -> None:
     normal = np.random.default_rng(0).normal(0, 1, 1000)
-    assert interval(normal, 0.9999).low == pytest.approx(-3.72, abs=0.2)
+    assert interval(normal, MANY, 0.9999).low == pytest.approx(-3.72, abs=0.2)
+
+
+@pytest.mark.parametrize(("num_images", "z"), [(5, 2.1318 * 1.1180), (20, 1.7291 * 1.0260), (1000, 1.6464 * 1.0005)])
+def test_resamples_of_few_images_give_wider_bounds_by_students_quantile(num_images: int, z: float) -> None:
+    normal = np.random.default_rng(0).normal(0, 1, 200_000)
+    assert interval(normal, num_images, 0.95).high == pytest.approx(z, abs=0.03)
+
+
+@pytest.mark.parametrize(("num_images", "p"), [(5, 0.05), (20, 0.05), (20, 0.005), (1000, 0.02)])
+def test_a_p_value_is_the_error_of_the_bound_that_reaches_the_limit(num_images: int, p: float) -> None:
+    normal = np.random.default_rng(0).normal(-1, 1, 200_000)
+    limit = interval(normal, num_images, 1 - p).high
+    assert p_value(normal, num_images, limit) == pytest.approx(max(p, 0.5**num_images), rel=0.2)
+
+
+def test_four_images_or_lots_show_nothing_however_much_they_agree() -> None:
+    agreeing = np.full(1000, 0.3)
+    assert non_inferior(agreeing, 4, 0.01, 0.95) == superior(agreeing, 4, 0.95) == "unknown"
+    assert non_inferior(agreeing, 5, 0.01, 0.95) == superior(agreeing, 5, 0.95) == "yes"
+
+
+def test_one_image_has_no_bound() -> None:
+    with pytest.raises(ValueError, match="do not vary"):
+        interval(np.zeros(10), 1, 0.95)
 
 
 @pytest.mark.parametrize("confidence", [0.4, 1.0])
 def test_a_confidence_that_means_nothing_is_refused(confidence: float) -> None:
     with pytest.raises(ValueError, match="confidence must be"):
-        interval(resampled(0, 1), confidence)
+        interval(resampled(0, 1), MANY, confidence)
 
 
 def test_no_resamples_give_no_bound() -> None:
     with pytest.raises(ValueError, match="no resampled differences"):
-        interval(np.zeros(0), 0.95)
+        interval(np.zeros(0), MANY, 0.95)
 
 
 @pytest.mark.parametrize(
@@ -57,8 +83,8 @@ def test_no_resamples_give_no_bound() -> None:
 )
 def test_a_decision_is_yes_no_or_unknown(mean: float, spread: float, not_inferior: str, better: str, reason: str) -> None:
     differences = resampled(mean, spread)
-    assert non_inferior(differences, 0.01, 0.95) == not_inferior, reason
-    assert superior(differences, 0.95) == better, reason
+    assert non_inferior(differences, MANY, 0.01, 0.95) == not_inferior, reason
+    assert superior(differences, MANY, 0.95) == better, reason
 
 
 @given(
@@ -68,10 +94,10 @@ def test_a_wider_margin_never_turns_yes_into_something_else(
     values: list[float], margin: float, more: float, confidence: float
 ) -> None:
     differences = np.array(values)
-    if non_inferior(differences, margin, confidence) == "yes":
-        assert non_inferior(differences, margin + more, confidence) == "yes"
-    if superior(differences, confidence) == "yes":
-        assert non_inferior(differences, 0, confidence) == "yes"
+    if non_inferior(differences, MANY, margin, confidence) == "yes":
+        assert non_inferior(differences, MANY, margin + more, confidence) == "yes"
+    if superior(differences, MANY, confidence) == "yes":
+        assert non_inferior(differences, MANY, 0, confidence) == "yes"
 
 
 @pytest.mark.parametrize(
@@ -103,17 +129,17 @@ def test_the_images_that_would_suffice_grow_with_the_square(
 def test_a_p_value_is_the_share_of_resamples_on_the_harmless_side(
     mean: float, num_images: int, expected: float, reason: str
 ) -> None:
-    assert p_value(resampled(mean, 1.0), 0.0, num_images) == pytest.approx(expected, abs=2e-3), reason
+    assert p_value(resampled(mean, 1.0), num_images, 0.0) == pytest.approx(expected, abs=2e-3), reason
 
 
 def test_a_p_value_of_many_resamples_is_finer_than_their_number() -> None:
     normal = np.random.default_rng(0).normal(-4.5, 1, 1000)
-    assert 0 < p_value(normal, 0.0, 500) < 1e-4
+    assert 0 < p_value(normal, 500, 0.0) < 1e-4
 
 
 def test_nothing_resampled_cannot_be_tested() -> None:
     with pytest.raises(ValueError, match="nothing can be tested"):
-        p_value(np.zeros(0), 0.0, 50)
+        p_value(np.zeros(0), 50, 0.0)
 
 
 @pytest.mark.parametrize(
