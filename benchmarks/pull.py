@@ -137,13 +137,13 @@ def measure(side: Side, endpoint: str, scratch: Path) -> tuple[float, float]:
 
 
 PEAK = """
-import resource, sys
+import sys
 from pathlib import Path
 from nightowl.cloud.mirror import pull
 from nightowl.cloud.s3 import S3Storage
 from nightowl.cloud.storage import parse_url
 pull(S3Storage(parse_url(sys.argv[2]), sys.argv[1]), Path(sys.argv[3]))
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))
 """
 
 
@@ -153,7 +153,7 @@ def bytes_an_object(endpoint: str, num_objects: int, scratch: Path) -> float:
     def peak(url: str) -> int:
         with tempfile.TemporaryDirectory(dir=scratch) as folder:
             command = [sys.executable, "-c", PEAK, endpoint, url, folder]
-            return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+            return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout) * 1024
 
     return (peak(f"s3://{BUCKET}/images") - peak(f"s3://{BUCKET}/images/000")) / (num_objects - 1000)
 

@@ -1,7 +1,7 @@
 """An S3 prefix as a storage: where and as whom by boto3, each request by hand.
 
 boto3's client spends 2 ms of Python on a request and seconds on a listing of 10,000; signing it here and sending it by urllib3,
-which boto3 uses too, costs a fifth of that (benchmarks/pull.py), and a data set of small files waits for nothing else.
+which boto3 uses too, costs a third of that (benchmarks/pull.py), and a data set of small files waits for nothing else.
 """
 
 import xml.etree.ElementTree as ET
