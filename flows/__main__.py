@@ -5,6 +5,7 @@ Without PREFECT_API_URL, Prefect starts a server of its own for the duration; wi
 
 import argparse
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -17,7 +18,7 @@ REFUSED = 3  # what --fail-on-refusal ends with
 def main(arguments: list[str] | None = None) -> int:
     """Run the named flow and return the exit code of the process."""
     options = _parse(arguments)
-    os.environ.setdefault("PREFECT_LOGGING_LEVEL", "ERROR")
+    os.environ.setdefault("PREFECT_LOGGING_LEVEL", "CRITICAL")
     os.environ.setdefault("PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW", "ignore")
     ending = _run(options)
     _say_where(ending, options.next_steps)
@@ -53,9 +54,8 @@ def _say_where(ending: Ending, next_steps: bool) -> None:
     print(f"\nreport    {ending.report}")
     print(f"registry  {open_registry(settings).describe()}  (browse: nightowl models {name})")
     if ending.champion_version:
-        print(
-            f"model     {name}@champion is version {ending.champion_version}  (try: nightowl predict --model {name}@champion IMAGE)"
-        )
+        champion = f"{name}@champion"
+        print(f"model     {champion} is version {ending.champion_version}  (try: nightowl predict --model {champion} IMAGE)")
     else:
         print(f"model     {name} has no champion yet")
     if next_steps:
@@ -68,6 +68,7 @@ def _say_where(ending: Ending, next_steps: bool) -> None:
 
 
 def _guarded() -> int:
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job begins with it ignored
     try:
         return main()
     except KeyboardInterrupt:

@@ -101,10 +101,10 @@ class TrainParams(Section):
     epochs: Annotated[int, Field(ge=1)] = 100
     global_batch: Annotated[int, Field(ge=1)] = 16
     optimizer: Literal["auto", "SGD", "Adam", "AdamW", "MuSGD"] = "auto"
-    lr0: Annotated[float, Field(gt=0)] = 0.01
+    lr0: Annotated[float, Field(gt=0, le=1)] = 0.01
     lrf: Annotated[float, Field(gt=0, le=1)] = Field(0.01, description="last learning rate as a fraction of lr0")
     momentum: Annotated[float, Field(ge=0, lt=1)] = 0.937
-    weight_decay: Annotated[float, Field(ge=0)] = 0.0005
+    weight_decay: Annotated[float, Field(ge=0, le=1)] = 0.0005
     warmup_epochs: Annotated[float, Field(ge=0)] = 3.0
     close_mosaic_epochs: Annotated[int, Field(ge=0)] = Field(10, description="last epochs without mosaic")
     patience_epochs: Annotated[int, Field(ge=1)] = Field(100, description="epochs without a better val mAP before it stops")

@@ -12,6 +12,7 @@ from prefect.cache_policies import NO_CACHE
 
 from nightowl.errors import Interrupted, NightowlError, Preempted, StageFailed, UserError
 from nightowl.night.record import Night, StageRun, add_run, workspace_in_tree
+from nightowl.processes import lines, wait
 from nightowl.settings import as_environment
 from nightowl.stages.frame import StageOutcome
 from nightowl.stages.workspace import Workspace
@@ -80,18 +81,17 @@ def _dvc(workspace: Workspace, stage: str, arguments: list[str]) -> int:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE if orchestrator else None,
         stderr=subprocess.STDOUT if orchestrator else None,
-        text=True,
     )
     try:
-        for line in process.stdout or ():
-            say(line.rstrip())
-        return process.wait()
+        for line in lines(process) if orchestrator else ():
+            say(line)
+        return wait(process)
     except BaseException:
         stop(process, workspace.leader(stage))
         raise
 
 
-def stop(process: subprocess.Popen[str], leader: Path) -> None:
+def stop(process: "subprocess.Popen[bytes]", leader: Path) -> None:
     """Ask the stage's leader to stop, wait for its commit, then let DVC end. A signal to the group would end DVC at once and
     leave a training that still saves."""
     leading = _leader_pid(leader)

@@ -1,9 +1,8 @@
 """`nightowl night`, `nightowl retrain` and `nightowl demo`: a flow, run in place.
 
-The core does not import Prefect; the flow replaces this process, so that signals and exit codes are the flow's own.
+The core does not import Prefect: the flow is a process of its own, and its exit code is the command's.
 """
 
-import os
 import sys
 from typing import Annotated
 
@@ -16,12 +15,12 @@ FailOnRefusal = Annotated[bool, typer.Option("--fail-on-refusal", help="exit 3 w
 
 def night(name: Name, source: Source = None, fail_on_refusal: FailOnRefusal = False) -> None:
     """Retrain NAME if anything is new, judge it, and promote it if it is better."""
-    _become("nightly", name, source, fail_on_refusal)
+    _run("nightly", name, source, fail_on_refusal)
 
 
 def retrain(name: Name, source: Source = None, fail_on_refusal: FailOnRefusal = False) -> None:
     """The same as `night`, whether or not anything is new."""
-    _become("retrain", name, source, fail_on_refusal)
+    _run("retrain", name, source, fail_on_refusal)
 
 
 def demo(
@@ -35,18 +34,19 @@ def demo(
 
     folder = home_of(workspace_of("demo").settings) / "demo-data"
     generate(folder, **({"num_images": images} if images else {}))
-    _become("nightly", "demo", str(folder), fail_on_refusal, "--next-steps")
+    _run("nightly", "demo", str(folder), fail_on_refusal, "--next-steps")
 
 
-def _become(flow: str, name: str, source: str | None, fail_on_refusal: bool, *more: str) -> None:
-    """Replace this process by the flow, run at the root of the checkout."""
+def _run(flow: str, name: str, source: str | None, fail_on_refusal: bool, *more: str) -> None:
+    """Run the flow at the root of the checkout, and end as it ends. Faults of params are told before Prefect starts."""
+    from nightowl.commands.foreground import run_in_foreground
     from nightowl.commands.place import workspace_of
     from nightowl.data.source import absolute_source
+    from nightowl.params import load_params
 
     root = workspace_of(name).root
+    load_params(root, name)
     command = [sys.executable, "-m", "flows", flow, name, *more]
     command += ["--source", absolute_source(source)] if source else []
     command += ["--fail-on-refusal"] if fail_on_refusal else []
-    sys.stdout.flush()
-    os.chdir(root)
-    os.execv(sys.executable, command)
+    raise typer.Exit(run_in_foreground(command, root))

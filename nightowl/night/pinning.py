@@ -67,4 +67,4 @@ def _base(
     unchanged = made is not None and made.dataset_version == version and made.params_sha256 == params.digest()
     if params.train.base == "champion" and made is not None and unchanged and made.base.kind == "champion":
         return made.base
-    return pin_base(params.train.base, workspace.settings, champion.weights_sha256 if champion else None)
+    return pin_base(params.train.base, workspace.settings, champion.weights_sha256 if champion else None, workspace.root)

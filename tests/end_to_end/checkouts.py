@@ -35,13 +35,15 @@ class Checkout:
 
     root: Path
     prefect_home: Path
+    api: str | None = None
 
     def environment(self, **more: str) -> dict[str, str]:
         inherited = {key: value for key, value in os.environ.items() if not key.startswith(("NIGHTOWL_", "PREFECT_", "PYTHON"))}
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
         ours = {"PATH": path, "OMP_NUM_THREADS": "1", "PREFECT_HOME": str(self.prefect_home), "DVC_NO_ANALYTICS": "1"}
         git = {f"GIT_{who}_{what}": "test@localhost" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-        return {**inherited, **ours, **git, "DO_NOT_TRACK": "1", **more}
+        server = {"PREFECT_API_URL": self.api} if self.api else {}
+        return {**inherited, **ours, **git, **server, "DO_NOT_TRACK": "1", **more}
 
     def run(self, *command: str, **more: str) -> subprocess.CompletedProcess[str]:
         """Run a command to its end and return it, output and all; the caller judges the exit code."""
@@ -68,11 +70,12 @@ class Checkout:
         shutil.rmtree(self.root / "out" / detector / "outcomes", ignore_errors=True)
 
 
-def clone(folder: Path, prefect_home: Path, detector_params: str = TINY) -> Checkout:
-    """A clone of this tree as it is now, whose demo detector is small."""
+def clone(folder: Path, prefect_home: Path, detector_params: str | None = TINY) -> Checkout:
+    """A clone of this tree as it is now, whose demo detector is small, or as committed where `detector_params` is None."""
     commit = snapshot(ROOT).commit
     subprocess.run(["git", "clone", "--quiet", "--local", "--no-checkout", str(ROOT), str(folder)], check=True)
     subprocess.run(["git", "-C", str(folder), "checkout", "--quiet", "--detach", commit], check=True)
     checkout = Checkout(folder, prefect_home)
-    checkout.commit("detectors/demo/params.yaml", detector_params)
+    if detector_params is not None:
+        checkout.commit("detectors/demo/params.yaml", detector_params)
     return checkout

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.datasets import Sample, write_yolo_dataset
+from nightowl.boards import generate
+from tests.datasets import a_dataset, write_yolo_dataset
 from tests.end_to_end.checkouts import TINY, Checkout, clone
 
 PARAMS = "detectors/demo/params.yaml"
@@ -72,7 +73,7 @@ def test_an_unreadable_registry_is_one_line(fresh: Checkout, tmp_path: Path) -> 
 
 
 def test_base_weights_that_cannot_be_had_say_what_to_do(fresh: Checkout, tmp_path: Path) -> None:
-    write_yolo_dataset(tmp_path / "source", [Sample(f"{n}.png", split=split) for n in range(4) for split in ("train", "val")])
+    write_yolo_dataset(tmp_path / "source", a_dataset())
     path = fresh.root / PARAMS
     path.write_text(TINY.replace("yolo11n.yaml", "yolo11n.pt"))
     try:
@@ -89,9 +90,7 @@ def test_base_weights_that_cannot_be_had_say_what_to_do(fresh: Checkout, tmp_pat
 
 def test_init_writes_a_detector_that_pins_and_refuses_a_name_that_is_taken(fresh: Checkout, tmp_path: Path) -> None:
     demo = fresh.root.parent / "boards"
-    fresh.check(
-        "python", "-c", f"from pathlib import Path; from nightowl.boards import generate; generate(Path({str(demo)!r}), 24)"
-    )
+    generate(demo, num_images=24)
     try:
         printed = fresh.check("nightowl", "init", "line-3", "--source", str(demo))
         assert "nightowl night line-3" in printed

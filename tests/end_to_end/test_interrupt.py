@@ -21,12 +21,12 @@ def processes_in(folder: Path) -> list[str]:
     return found
 
 
-def test_an_interrupted_night_goes_on_where_it_stopped_and_leaves_nobody_behind(checkout: Checkout, first_night: str) -> None:
-    checkout.commit("detectors/demo/params.yaml", TINY.replace("epochs: 1", "epochs: 6\n  seed: 7"))
+def test_an_interrupted_night_goes_on_where_it_stopped_and_leaves_nobody_behind(after_first: Checkout) -> None:
+    after_first.commit("detectors/demo/params.yaml", TINY.replace("epochs: 1", "epochs: 6\n  seed: 7"))
     night = subprocess.Popen(
         ["nightowl", "night", "demo"],
-        cwd=checkout.root,
-        env=checkout.environment(),
+        cwd=after_first.root,
+        env=after_first.environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -43,8 +43,8 @@ def test_an_interrupted_night_goes_on_where_it_stopped_and_leaves_nobody_behind(
     assert night.wait(60) == 130, "".join(before) + rest
     assert "run the same command again" in rest
     assert "epoch 6/6" not in rest
-    assert not [command for command in processes_in(checkout.root) if "nightowl.stages" in command or "dvc" in command]
+    assert not [command for command in processes_in(after_first.root) if "nightowl.stages" in command or "dvc" in command]
 
-    printed = checkout.check("nightowl", "night", "demo")
+    printed = after_first.check("nightowl", "night", "demo")
     assert not re.search(r"^epoch [12]/6", printed, re.MULTILINE), "those epochs were committed"
     assert "epoch 6/6" in printed

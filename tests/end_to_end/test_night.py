@@ -35,18 +35,16 @@ def test_the_first_night_makes_a_champion_and_says_where_things_are(checkout: Ch
     assert checkout.check("git", "worktree", "list").count("\n") == 1
 
 
-def test_after_the_flow_dvc_repro_executes_nothing(checkout: Checkout, first_night: str) -> None:
-    checkout.check("dvc", "repro", "gate@demo", "export@demo")
-    assert checkout.executed() == set()
-    assert (checkout.root / "out/demo/export/model.onnx").is_file()
+def test_after_the_flow_dvc_repro_executes_nothing(after_first: Checkout) -> None:
+    after_first.check("dvc", "repro", "gate@demo", "export@demo")
+    assert after_first.executed() == set()
+    assert (after_first.root / "out/demo/export/model.onnx").is_file()
 
 
-def test_a_clean_clone_with_the_cache_and_restored_inputs_executes_nothing(
-    checkout: Checkout, first_night: str, tmp_path: Path
-) -> None:
-    other = clone(tmp_path / "other", checkout.prefect_home)
-    other.check("dvc", "cache", "dir", "--local", str(checkout.root / ".dvc" / "cache"))
-    home = {"NIGHTOWL_HOME": str(checkout.root / ".nightowl")}
+def test_a_clean_clone_with_the_cache_and_restored_inputs_executes_nothing(after_first: Checkout, tmp_path: Path) -> None:
+    other = clone(tmp_path / "other", after_first.prefect_home)
+    other.check("dvc", "cache", "dir", "--local", str(after_first.root / ".dvc" / "cache"))
+    home = {"NIGHTOWL_HOME": str(after_first.root / ".nightowl")}
     other.check("nightowl", "inputs", "restore", "demo", "--version", "1", **home)
     other.check("dvc", "repro", "gate@demo", "export@demo", **home)
     assert other.executed() == set()
@@ -54,9 +52,9 @@ def test_a_clean_clone_with_the_cache_and_restored_inputs_executes_nothing(
 
 
 @pytest.mark.parametrize("night", ["the night after", "and the one after that"])
-def test_a_night_with_nothing_new_ends_before_any_stage(checkout: Checkout, first_night: str, night: str) -> None:
+def test_a_night_with_nothing_new_ends_before_any_stage(after_first: Checkout, night: str) -> None:
     started = time.monotonic()
-    printed = checkout.check("nightowl", "night", "demo")
+    printed = after_first.check("nightowl", "night", "demo")
     assert "nothing new since version 1 was made: the champion stands" in printed
     assert restored(printed) == set()
     assert "@demo:" not in printed
@@ -64,51 +62,51 @@ def test_a_night_with_nothing_new_ends_before_any_stage(checkout: Checkout, firs
     assert time.monotonic() - started < 120, "a bound for a hung server, not a measurement"
 
 
-def test_predict_draws_with_the_champion_from_the_registry(checkout: Checkout, first_night: str, tmp_path: Path) -> None:
-    images = sorted((checkout.root / ".nightowl/demo-data/images/test").iterdir())[:2]
+def test_predict_draws_with_the_champion_from_the_registry(after_first: Checkout, tmp_path: Path) -> None:
+    images = sorted((after_first.root / ".nightowl/demo-data/images/test").iterdir())[:2]
     command = ["nightowl", "predict", "--model", "demo@champion", "--output", str(tmp_path / "out"), "--confidence", "0.001"]
-    checkout.check(*command, *map(str, images))
+    after_first.check(*command, *map(str, images))
     written = {path.suffix for path in (tmp_path / "out").iterdir()}
     assert ".json" in written
     assert written & {".png", ".jpg"}
 
 
-def test_a_refused_candidate_leaves_the_champion_and_ends_with_3_where_asked(checkout: Checkout, first_night: str) -> None:
-    checkout.commit("detectors/demo/params.yaml", TINY.replace("min_map50: 0.0", "min_map50: 0.99"))
-    done = checkout.run("nightowl", "night", "demo", "--fail-on-refusal")
+def test_a_refused_candidate_leaves_the_champion_and_ends_with_3_where_asked(after_first: Checkout) -> None:
+    after_first.commit("detectors/demo/params.yaml", TINY.replace("min_map50: 0.0", "min_map50: 0.99"))
+    done = after_first.run("nightowl", "night", "demo", "--fail-on-refusal")
     assert done.returncode == 3, done.stdout + done.stderr
     assert restored(done.stdout) == {"prepare", "train"}, "the champion is measured, so all that follows is new"
     assert "demo@champion is version 1" in done.stdout
-    again = checkout.run("nightowl", "night", "demo", "--fail-on-refusal")
+    again = after_first.run("nightowl", "night", "demo", "--fail-on-refusal")
     assert again.returncode == 0, "the same inputs were judged already: that is nothing new, not a second refusal"
     assert "nothing new" in again.stdout
 
 
-def test_a_dirty_night_is_never_promoted(checkout: Checkout, first_night: str) -> None:
-    path = checkout.root / "detectors/demo/params.yaml"
+def test_a_dirty_night_is_never_promoted(after_first: Checkout) -> None:
+    path = after_first.root / "detectors/demo/params.yaml"
     path.write_text(TINY + "# a note that nobody committed\n")
     try:
-        printed = checkout.check("nightowl", "retrain", "demo")
+        printed = after_first.check("nightowl", "retrain", "demo")
     finally:
-        checkout.check("git", "checkout", "-q", "--", "detectors/demo/params.yaml")
+        after_first.check("git", "checkout", "-q", "--", "detectors/demo/params.yaml")
     assert "not committed" in printed
     assert "demo@champion is version 1" in printed
 
 
-def test_two_nights_of_a_detector_at_once_are_one_night_and_one_clear_line(checkout: Checkout, first_night: str) -> None:
+def test_two_nights_of_a_detector_at_once_are_one_night_and_one_clear_line(after_first: Checkout) -> None:
     from nightowl.night.lock import only_night
 
-    with only_night(checkout.root / ".nightowl", "demo"):
-        done = checkout.run("nightowl", "night", "demo")
+    with only_night(after_first.root / ".nightowl", "demo"):
+        done = after_first.run("nightowl", "night", "demo")
     assert done.returncode == 2
     assert "a night of demo is running already" in done.stderr
 
 
-def test_what_dvc_repro_made_the_flow_finds(checkout: Checkout, first_night: str) -> None:
-    checkout.commit("detectors/demo/params.yaml", TINY.replace("epochs: 1", "epochs: 1\n  seed: 1"))
-    checkout.check("nightowl", "inputs", "pin", "demo")
-    checkout.forget()
-    checkout.check("dvc", "repro", "gate@demo", "export@demo")
-    assert checkout.executed() == {"train", "evaluate", "gate", "export"}
-    printed = checkout.check("nightowl", "night", "demo")
+def test_what_dvc_repro_made_the_flow_finds(after_first: Checkout) -> None:
+    after_first.commit("detectors/demo/params.yaml", TINY.replace("epochs: 1", "epochs: 1\n  seed: 1"))
+    after_first.check("nightowl", "inputs", "pin", "demo")
+    after_first.forget()
+    after_first.check("dvc", "repro", "gate@demo", "export@demo")
+    assert after_first.executed() == {"train", "evaluate", "gate", "export"}
+    printed = after_first.check("nightowl", "night", "demo")
     assert restored(printed) == STAGES

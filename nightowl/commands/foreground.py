@@ -1,0 +1,41 @@
+"""A long command in front of a terminal: the process itself hears Ctrl-C, and what it started does not.
+
+A terminal sends Ctrl-C to every process of the foreground group. A flow has to stop in order (training commits, then DVC, then
+Prefect's server), so it runs in a session of its own, and each request to stop is passed on to it alone.
+"""
+
+import ctypes
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+
+from nightowl.processes import wait
+
+_REQUESTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG, linux/prctl.h
+
+
+def run_in_foreground(command: Sequence[str], folder: Path) -> int:
+    """Run `command` in `folder`, with our input and output, and return its exit code. A request to stop reaches it as SIGINT."""
+    sys.stdout.flush()
+    process = subprocess.Popen(command, cwd=folder, start_new_session=True, preexec_fn=_interrupt_with_parent)  # noqa: PLW1509
+
+    def pass_on(number: int, frame: FrameType | None) -> None:
+        process.send_signal(signal.SIGINT)
+
+    before = {number: signal.signal(number, pass_on) for number in _REQUESTS}
+    try:
+        code = wait(process)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return code if code >= 0 else 128 - code
+
+
+def _interrupt_with_parent() -> None:
+    """On Linux, a killed parent interrupts the command too; elsewhere it would go on."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGINT)

@@ -1,0 +1,43 @@
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from nightowl.processes import lines, wait
+
+
+def python(code: str) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+
+
+def test_lines_come_as_they_are_written_also_the_one_that_has_no_end() -> None:
+    with python(r"import sys; sys.stdout.buffer.write(b'one\n\ntwo\r\n\xff three')") as process:
+        assert list(lines(process)) == ["one", "", "two", "\N{REPLACEMENT CHARACTER} three"]
+        assert wait(process) == 0
+
+
+def test_the_exit_code_is_that_of_the_process() -> None:
+    with python("raise SystemExit(7)") as process:
+        assert wait(process) == 7
+
+
+@pytest.mark.parametrize("blocked_in", ["wait", "lines"])
+def test_a_signal_that_another_thread_takes_interrupts_within_a_moment(blocked_in: str) -> None:
+    process = python("import time; time.sleep(30)")
+
+    def take() -> None:
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)  # handled here, so the main thread's call is not cut short
+
+    started = time.monotonic()
+    threading.Timer(0.2, take).start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            wait(process) if blocked_in == "wait" else list(lines(process))
+        assert time.monotonic() - started < 15
+    finally:
+        os.kill(process.pid, signal.SIGKILL)
+        process.communicate()
