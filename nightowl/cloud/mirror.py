@@ -118,8 +118,13 @@ def _fetch(storage: Storage, objects: ObjectStore, plan: Plan, root: Path, progr
             f"{root}: pulling {storage.url} needs {plan.num_bytes:,} bytes and {SPARE_BYTES:,} to spare, "
             f"and {free:,} are free: free some space or set NIGHTOWL_HOME to a larger disk"
         )
+
+    def on_error(error: BaseException) -> None:
+        if not isinstance(error, ObjectChanged):  # after that one, another round follows
+            storage.give_up()
+
     todo = [*plan.added, *plan.changed]
-    moved = in_parallel(lambda found: objects.ensure(storage, found), todo, NUM_THREADS)
+    moved = in_parallel(lambda found: objects.ensure(storage, found), todo, NUM_THREADS, on_error)
     return [num_bytes for num_bytes in progress(moved, f"pulling {storage.url}", len(todo)) if num_bytes is not None]
 
 

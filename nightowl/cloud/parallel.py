@@ -9,8 +9,14 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-def in_parallel(function: Callable[[Item], Result], items: Iterable[Item], num_threads: int) -> Iterator[Result]:
-    """The results in the order of `items`. The first exception ends it: what runs is waited for, what waits is dropped."""
+def in_parallel(
+    function: Callable[[Item], Result],
+    items: Iterable[Item],
+    num_threads: int,
+    on_error: Callable[[BaseException], None] = lambda error: None,
+) -> Iterator[Result]:
+    """The results in the order of `items`. The first exception, or an interruption, ends it: `on_error` is told, what runs is
+    waited for, what waits is dropped."""
     waiting: deque[Future[Result]] = deque()
     pool = ThreadPoolExecutor(num_threads)
     try:
@@ -20,5 +26,8 @@ def in_parallel(function: Callable[[Item], Result], items: Iterable[Item], num_t
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
+    except BaseException as error:
+        on_error(error)
+        raise
     finally:
         pool.shutdown(cancel_futures=True)

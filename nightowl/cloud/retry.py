@@ -41,9 +41,14 @@ class RetryPolicy:
 class Retrying:
     """Calls attempts by the policy; one for all threads of a storage."""
 
-    def __init__(self, policy: RetryPolicy, sleep: Callable[[float], None] = time.sleep) -> None:
-        self._policy, self._sleep = policy, sleep
+    def __init__(self, policy: RetryPolicy, sleep: Callable[[float], object] | None = None) -> None:
+        self._given_up = threading.Event()
+        self._policy, self._sleep = policy, sleep or self._given_up.wait
         self._lock, self._closed_until = threading.Lock(), 0.0
+
+    def give_up(self) -> None:
+        """No further attempts, and an end to every pause: those who wait get the error that they wait over."""
+        self._given_up.set()
 
     def __call__(self, what: str, attempt: Callable[[], T]) -> T:
         """The result of `attempt`. Raises RemoteError, naming `what`, when each attempt was Transient."""
@@ -54,10 +59,11 @@ class Retrying:
                 return attempt()
             except Transient as error:
                 last = error
-            if failures < self._policy.attempts:
-                self._pause(failures, last)
+            if failures == self._policy.attempts or self._given_up.is_set():
+                break
+            self._pause(failures, last)
         seconds = time.monotonic() - begun
-        raise RemoteError(f"{what}: {last}; gave up after {self._policy.attempts} attempts in {seconds:.0f} s: try again later")
+        raise RemoteError(f"{what}: {last}; gave up after {failures} attempts in {seconds:.0f} s: try again later")
 
     def _pause(self, failures: int, error: Transient) -> None:
         seconds = self._policy.pause_seconds(failures, error.wait_seconds, random.random())

@@ -4,16 +4,17 @@ boto3's client spends 2 ms of Python on a request and seconds on a listing of 10
 which boto3 uses too, costs a third of that (benchmarks/pull.py), and a data set of small files waits for nothing else.
 """
 
+import os
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import IO
+from typing import IO, Any
 from urllib.parse import quote, unquote_plus, urlsplit
 
 import boto3
 import urllib3
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError
+from botocore.exceptions import BotoCoreError, ParamValidationError
 from botocore.httpsession import get_cert_path
 from botocore.utils import get_environ_proxies
 from urllib3 import BaseHTTPResponse
@@ -47,20 +48,23 @@ class S3Storage:
     ) -> None:
         self._place, self._retrying = place, Retrying(policy)
         try:
-            session = boto3.Session()
+            session = boto3.Session(
+                region_name=os.environ.get("AWS_REGION") or None
+            )  # boto3 itself reads AWS_DEFAULT_REGION only
             self._credentials = session.get_credentials()
             client = session.client("s3", endpoint_url=endpoint, config=Config(signature_version="s3v4"))
             if self._credentials is None:
                 raise RemoteError(f"{place.url}: {NO_CREDENTIALS}")
-            probe = client.generate_presigned_url("get_object", Params={"Bucket": place.bucket, "Key": "-"})
+            address = urlsplit(_address_of_object(client, place.bucket))
+        except ParamValidationError as error:
+            raise RemoteError(f"{place.url}: {place.bucket!r} cannot be the name of a bucket") from error
         except (BotoCoreError, ValueError) as error:
             raise RemoteError(f"{place.url}: {error}") from error
-        self._region: str = client.meta.region_name
-        address = urlsplit(probe)
+        self.region: str = client.meta.region_name
         self._host, self._bucket_path = address.netloc, address.path.removesuffix("-")
-        self._endpoint = f"{address.scheme}://{self._host}"
+        self.endpoint = f"{address.scheme}://{self._host}"
         trusted = get_cert_path(session._session.get_config_variable("ca_bundle") or True)
-        self._http, self._before_path = _connections(self._endpoint, trusted, timeout_seconds)
+        self._http, self._before_path = _connections(self.endpoint, trusted, timeout_seconds)
 
     @property
     def url(self) -> str:
@@ -77,6 +81,9 @@ class S3Storage:
 
     def download(self, found: RemoteObject, file: IO[bytes]) -> None:
         self._retrying(f"{self.url}{found.key}", lambda: self._download_once(found, file))
+
+    def give_up(self) -> None:
+        self._retrying.give_up()
 
     def _page(self, token: str) -> ET.Element:
         query = {"encoding-type": "url", "list-type": "2", "prefix": self._place.prefix}
@@ -116,14 +123,14 @@ class S3Storage:
             keys = Keys(*self._credentials.get_frozen_credentials()[:3])
         except BotoCoreError as error:
             raise RemoteError(f"{self.url}: {error}") from error
-        headers = signed_headers(keys, self._region, self._host, path, query, datetime.now(UTC))
+        headers = signed_headers(keys, self.region, self._host, path, query, datetime.now(UTC))
         target = self._before_path + path + (f"?{query}" if query else "")
         try:
             response = self._http.urlopen("GET", target, headers=headers, retries=False, redirect=False, preload_content=False)
         except urllib3.exceptions.SSLError as error:
-            raise RemoteError(f"{self.url}: no safe connection to {self._endpoint}: {error}; see AWS_CA_BUNDLE") from error
+            raise RemoteError(f"{self.url}: no safe connection to {self.endpoint}: {error}; see AWS_CA_BUNDLE") from error
         except (urllib3.exceptions.HTTPError, OSError) as error:
-            raise Transient(f"{self._endpoint} cannot be reached ({_reason(error)})") from error
+            raise Transient(f"{self.endpoint} cannot be reached ({_reason(error)})") from error
         if response.status != 200:
             self._refuse(response, key)
         return response
@@ -132,7 +139,25 @@ class S3Storage:
         refusal = parse_refusal(response.status, response.headers, b"".join(_pieces(response)))
         if refusal.status == 404 and refusal.code != "NoSuchBucket" and key is not None:
             raise ObjectChanged(f"{self.url}{key}: gone since it was listed")
-        raise refusal.transient() or explain(refusal, self._place, key, self._region, self._endpoint)
+        raise refusal.transient() or explain(refusal, self._place, key, self.region, self.endpoint)
+
+
+class _Asked(Exception):
+    """Carries the address of a request that is not going to be sent."""
+
+
+def _address_of_object(client: Any, bucket: str) -> str:
+    """Where boto3 would ask for the object `-`: it knows about regions, names with dots and other servers."""
+
+    def stop(request: Any, **_: object) -> None:
+        raise _Asked(request.url)
+
+    client.meta.events.register_first("request-created.s3.HeadObject", stop)
+    try:
+        client.head_object(Bucket=bucket, Key="-")
+    except _Asked as asked:
+        return str(asked)
+    raise AssertionError("boto3 sent a request without creating it")
 
 
 def _connections(

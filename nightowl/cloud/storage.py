@@ -40,6 +40,9 @@ class Storage(Protocol):
     def download(self, found: RemoteObject, file: IO[bytes]) -> None:
         """Write the whole content to the empty `file`, verified. Raises ObjectChanged, RemoteError."""
 
+    def give_up(self) -> None:
+        """Nobody wants it any more: let what is being downloaded fail soon instead of trying again."""
+
 
 class Place(NamedTuple):
     """A parsed `s3://bucket/prefix`; the prefix is empty or ends with a slash."""
@@ -88,3 +91,6 @@ class FolderStorage:
         if hashlib.md5(content, usedforsecurity=False).hexdigest() != found.etag:
             raise ObjectChanged(f"{self.url}/{found.key}: changed since it was listed")
         file.write(content)
+
+    def give_up(self) -> None:
+        pass

@@ -120,6 +120,9 @@ class _Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data
+        if self._buffer.startswith(b"\x16"):  # the greeting of TLS, which is not spoken here
+            self._transport.write(_error(400, "BadRequest", "not HTTP"))
+            self._transport.close()
         while b"\r\n\r\n" in self._buffer:
             head, _, self._buffer = self._buffer.partition(b"\r\n\r\n")
             method, target, _ = head.split(b"\r\n", 1)[0].decode().split(" ")

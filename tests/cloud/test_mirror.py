@@ -239,3 +239,18 @@ def test_two_pulls_at_once_are_one_after_the_other(root: Path) -> None:
         assert found is not None
         assert found.name == "000001"
         assert as_pulled(found / "files") == wanted
+
+
+def test_an_interrupted_pull_does_not_wait_for_a_server_that_says_slow_down(root: Path) -> None:
+    with serving(ObjectServer()) as server:
+        fill(server, 100)
+        server.fault_of = lambda key, attempt: "slow_down" if key else None
+        process = a_pulling_process(server.endpoint, root)
+        deadline = time.monotonic() + 30
+        while len(server.requests) < 10 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        begun = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=30)
+        assert "KeyboardInterrupt" in said
+        assert time.monotonic() - begun < 10

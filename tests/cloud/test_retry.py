@@ -1,4 +1,6 @@
 import itertools
+import threading
+import time
 
 import pytest
 
@@ -68,6 +70,15 @@ def test_a_pause_that_one_caller_was_told_to_make_holds_for_the_others() -> None
     retrying("s3://b/two", lambda: None)
     assert len(slept) == before + 1
     assert slept[-1] > 0.5
+
+
+def test_giving_up_ends_a_pause_and_makes_no_further_attempt() -> None:
+    retrying = Retrying(RetryPolicy(attempts=9, first_seconds=60.0, longest_seconds=60.0))
+    threading.Timer(0.1, retrying.give_up).start()
+    begun = time.monotonic()
+    with pytest.raises(RemoteError, match="gave up after 2 attempts"):
+        retrying("s3://b/key", _slow_down)
+    assert time.monotonic() - begun < 20
 
 
 def _slow_down() -> None:

@@ -5,7 +5,7 @@ import boto3
 import pytest
 
 from nightowl.cloud.s3 import S3Storage
-from nightowl.cloud.storage import ObjectChanged, RemoteObject
+from nightowl.cloud.storage import ObjectChanged, RemoteObject, parse_url
 from nightowl.errors import RemoteError
 from tests.cloud.conftest import hasty, unused_endpoint
 from tests.cloud.object_server import Fault, ObjectServer
@@ -65,6 +65,25 @@ def test_the_endpoint_may_come_by_the_ordinary_variable(server: ObjectServer, mo
     assert [found.key for found in hasty(None).list()] == ["one"]  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("variables", "endpoint"),
+    [
+        ({"AWS_REGION": "eu-west-1"}, "https://lines.s3.eu-west-1.amazonaws.com"),
+        ({"AWS_DEFAULT_REGION": "eu-west-1"}, "https://lines.s3.eu-west-1.amazonaws.com"),
+        ({"AWS_REGION": "eu-west-1", "AWS_DEFAULT_REGION": "us-west-2"}, "https://lines.s3.eu-west-1.amazonaws.com"),
+        ({}, "https://lines.s3.amazonaws.com"),
+        ({"AWS_ENDPOINT_URL_S3": "http://minio:9000"}, "http://minio:9000"),
+    ],
+)
+def test_the_region_and_the_endpoint_come_by_the_ordinary_chain(
+    variables: dict[str, str], endpoint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("AWS_REGION")
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert S3Storage(parse_url("s3://lines/line-3")).endpoint == endpoint
+
+
 def test_a_listing_of_many_pages_is_one_listing(server: ObjectServer, bucket: S3Storage) -> None:
     server.page = 3
     for number in range(8):
@@ -86,6 +105,11 @@ def test_an_unknown_profile_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None
         hasty("http://127.0.0.1:9")
 
 
+def test_a_name_that_no_bucket_can_have_is_one_line() -> None:
+    with pytest.raises(RemoteError, match=r"^s3://Bad!/: 'Bad!' cannot be the name of a bucket$"):
+        hasty("http://127.0.0.1:9", "s3://Bad!")
+
+
 def test_an_endpoint_that_is_no_address_is_one_line() -> None:
     with pytest.raises(RemoteError, match="Invalid endpoint: not an address"):
         hasty("not an address")
@@ -95,6 +119,20 @@ def test_an_endpoint_where_nobody_listens_is_named() -> None:
     endpoint = unused_endpoint()
     with pytest.raises(RemoteError, match=f"{endpoint} cannot be reached .*gave up after 3 attempts"):
         list(hasty(endpoint).list())
+
+
+def test_a_server_without_the_encryption_it_was_asked_for_is_not_tried_again(server: ObjectServer) -> None:
+    with pytest.raises(RemoteError, match=r"no safe connection to https://127\.0\.0\.1.*see AWS_CA_BUNDLE"):
+        list(hasty(server.endpoint.replace("http:", "https:")).list())
+
+
+def test_a_proxy_is_told_the_whole_address(server: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    server.put("data/one", b"1")
+    monkeypatch.setenv("HTTP_PROXY", server.endpoint)
+    monkeypatch.setenv("http_proxy", server.endpoint)
+    storage = hasty("http://s3.factory.example")
+    (found,) = storage.list()
+    assert content(storage, found) == b"1"
 
 
 def test_a_listing_that_is_denied_names_the_permission_and_the_bucket(server: ObjectServer, bucket: S3Storage) -> None:
