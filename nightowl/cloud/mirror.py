@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from nightowl.cloud.listing import read_listing, write_listing
 from nightowl.cloud.objects import ObjectStore, is_sound, make_folder
@@ -31,6 +32,17 @@ ROUNDS = 3
 KEPT_SNAPSHOTS = 2
 SPARE_BYTES = 100_000_000
 LISTING = "listing.jsonl"
+
+
+class Moved(NamedTuple):
+    """A number of files and of bytes, counted up one by one: a list of sizes would cost more than the plan."""
+
+    num_files: int = 0
+    num_bytes: int = 0
+
+    def and_one(self, num_bytes: int | None) -> "Moved":
+        """With a file of `num_bytes`; None stands for one that did not move."""
+        return self if num_bytes is None else Moved(self.num_files + 1, self.num_bytes + num_bytes)
 
 
 @dataclass(frozen=True)
@@ -101,17 +113,17 @@ def _pull(
     before = newest(root)
     plan = plan_pull(read_listing(listing), read_listing(before / LISTING) if before else ())
     damaged = _drop_damaged(before, objects, progress) if before and verify else 0
-    fetched: list[int] = []
+    fetched = Moved()
     if before is None or damaged or not filecmp.cmp(listing, before / LISTING, shallow=False):
         fetched = _fetch(storage, objects, plan, root, progress)
-        fetched += _link_all(storage, objects, scratch, progress)
+        fetched = _link_all(storage, objects, scratch, progress, fetched)
         before = _publish(scratch, root)
         _prune(root, objects, in_use())
     return _report(storage.url, before, plan, fetched, time.monotonic() - begun)
 
 
-def _fetch(storage: Storage, objects: ObjectStore, plan: Plan, root: Path, progress: Track) -> list[int]:
-    """Have everything that is new; returns the bytes of each object that had to move."""
+def _fetch(storage: Storage, objects: ObjectStore, plan: Plan, root: Path, progress: Track) -> Moved:
+    """Have everything that is new; returns what had to move for it."""
     free = shutil.disk_usage(root).free
     if plan.num_bytes + SPARE_BYTES > free:
         raise StorageError(
@@ -125,12 +137,15 @@ def _fetch(storage: Storage, objects: ObjectStore, plan: Plan, root: Path, progr
 
     todo = [*plan.added, *plan.changed]
     moved = in_parallel(lambda found: objects.ensure(storage, found), todo, NUM_THREADS, on_error)
-    return [num_bytes for num_bytes in progress(moved, f"pulling {storage.url}", len(todo)) if num_bytes is not None]
+    total = Moved()
+    for num_bytes in progress(moved, f"pulling {storage.url}", len(todo)):
+        total = total.and_one(num_bytes)
+    return total
 
 
-def _link_all(storage: Storage, objects: ObjectStore, scratch: Path, progress: Track) -> list[int]:
-    """Fill the snapshot; an object that should be here and is not is fetched again."""
-    moved, made = [], set()
+def _link_all(storage: Storage, objects: ObjectStore, scratch: Path, progress: Track, moved: Moved) -> Moved:
+    """Fill the snapshot; an object that should be here and is not is fetched again, and added to `moved`."""
+    made = set()
     for found in progress(read_listing(scratch / LISTING), "linking"):
         target = f"{scratch}/files/{found.key}"
         folder = target.rpartition("/")[0]
@@ -140,7 +155,7 @@ def _link_all(storage: Storage, objects: ObjectStore, scratch: Path, progress: T
         try:
             objects.link(found, target)
         except FileNotFoundError:
-            moved.append(objects.ensure(storage, found) or 0)
+            moved = moved.and_one(objects.ensure(storage, found))
             objects.link(found, target)
     return moved
 
@@ -178,15 +193,17 @@ def _drop_damaged(snapshot: Path, objects: ObjectStore, progress: Track) -> int:
     return len(gone)
 
 
-def _report(url: str, snapshot: Path, plan: Plan, fetched: list[int], seconds: float) -> PullReport:
-    sizes = [found.num_bytes for found in read_listing(snapshot / LISTING)]
+def _report(url: str, snapshot: Path, plan: Plan, fetched: Moved, seconds: float) -> PullReport:
+    there = Moved()
+    for found in read_listing(snapshot / LISTING):
+        there = there.and_one(found.num_bytes)
     return PullReport(
         url=url,
         folder=snapshot / "files",
-        num_files=len(sizes),
-        num_bytes=sum(sizes),
-        fetched_files=len(fetched),
-        fetched_bytes=sum(fetched),
+        num_files=there.num_files,
+        num_bytes=there.num_bytes,
+        fetched_files=fetched.num_files,
+        fetched_bytes=fetched.num_bytes,
         added=len(plan.added),
         changed=len(plan.changed),
         removed=len(plan.removed),

@@ -7,6 +7,7 @@ finds them again; a snapshot is made of hard links to them, and one that no snap
 import errno
 import hashlib
 import os
+import secrets
 import shutil
 import threading
 from collections.abc import Iterator
@@ -23,13 +24,12 @@ class ObjectStore:
     thousands of small files, making Path objects would cost as much as signing the requests."""
 
     def __init__(self, root: Path) -> None:
-        self._root, self._arriving = str(root), f"{root}/arriving"
+        self._root, self._ours = str(root), secrets.token_hex(4)
 
     def prepare(self) -> None:
-        """Make the folders, and remove what arrived in part."""
-        shutil.rmtree(self._arriving, ignore_errors=True)
-        for folder in (self._arriving, *(f"{self._root}/{number:02x}" for number in range(256))):
-            os.makedirs(folder, exist_ok=True)
+        """Make the folders."""
+        for number in range(256):
+            os.makedirs(f"{self._root}/{number:02x}", exist_ok=True)
 
     def path(self, found: RemoteObject) -> str:
         """Where an object is kept: by content where its ETag can be an MD5, else by key and ETag."""
@@ -44,7 +44,8 @@ class ObjectStore:
         path = self.path(found)
         if is_sound(path, found):
             return None
-        arriving = f"{self._arriving}/{threading.get_ident()}"
+        # Beside its place, so that 64 threads do not all wait for one folder.
+        arriving = f"{path}.{self._ours}.{threading.get_ident()}"
         try:
             with open(arriving, "wb", opener=_new_read_only) as file:
                 storage.download(found, file)
@@ -52,12 +53,12 @@ class ObjectStore:
                     file.flush()
                     os.fsync(file.fileno())
             os.replace(arriving, path)
-        except OSError as error:
-            error.filename = error.filename or self._root
-            raise
-        finally:
+        except BaseException as error:
             with suppress(FileNotFoundError):
                 os.unlink(arriving)
+            if isinstance(error, OSError):
+                error.filename = error.filename or self._root
+            raise
         return found.num_bytes
 
     def link(self, found: RemoteObject, target: str) -> None:
@@ -89,12 +90,12 @@ class ObjectStore:
                 raise
 
     def _copy_in_place(self, path: str) -> None:
-        copy = f"{self._arriving}/copy"
+        copy = f"{path}.{self._ours}"
         shutil.copy2(path, copy)
         os.replace(copy, path)
 
     def drop_unlinked(self) -> int:
-        """Remove objects that nothing links to; returns their number."""
+        """Remove objects that nothing links to, and what arrived in part; returns their number."""
         unlinked = [entry for entry in self._entries() if entry.stat().st_nlink == 1]
         for entry in unlinked:
             os.unlink(entry)

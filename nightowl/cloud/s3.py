@@ -48,9 +48,8 @@ class S3Storage:
     ) -> None:
         self._place, self._retrying = place, Retrying(policy)
         try:
-            session = boto3.Session(
-                region_name=os.environ.get("AWS_REGION") or None
-            )  # boto3 itself reads AWS_DEFAULT_REGION only
+            # Of itself, boto3 reads only AWS_DEFAULT_REGION.
+            session = boto3.Session(region_name=os.environ.get("AWS_REGION") or None)
             self._credentials = session.get_credentials()
             client = session.client("s3", endpoint_url=endpoint, config=Config(signature_version="s3v4"))
             if self._credentials is None:
