@@ -75,6 +75,11 @@ _STORAGE_ADVICE = {
     errno.EROFS: "the disk is read-only: set NIGHTOWL_HOME to a writable folder",
     errno.EACCES: "permission denied: check who owns it",
     errno.EPERM: "not permitted: check who owns it",
+    errno.EFBIG: "larger than a file may become here: raise the limit (ulimit -f), or set NIGHTOWL_HOME to another disk",
+    errno.EIO: "the disk reports an error: check it, or set NIGHTOWL_HOME to another disk",
+    errno.EMFILE: "too many open files: raise the limit (ulimit -n), then run again",
+    errno.ENAMETOOLONG: "the name is too long: correct it where it is written",
+    errno.ELOOP: "its links lead round in circles: correct them",
 }
 
 
@@ -83,5 +88,9 @@ def explain_os_error(error: OSError) -> StorageError | None:
     advice = _STORAGE_ADVICE.get(error.errno or 0)
     if advice is None:
         return None
-    where = f"{error.filename}: " if error.filename else ""
+    where = f"{_shortened(str(error.filename))}: " if error.filename else ""
     return StorageError(f"{where}{advice}")
+
+
+def _shortened(name: str, length: int = 300) -> str:
+    return name if len(name) <= length else f"{name[:length]}…"

@@ -63,3 +63,11 @@ def test_the_digest_of_a_file_is_that_of_its_bytes(tmp_path: Path) -> None:
 
 def test_an_error_that_nobody_can_act_on_is_not_explained_away() -> None:
     assert explain_os_error(OSError(errno.EBADF, "bad descriptor")) is None
+
+
+def test_a_name_too_long_for_the_disk_is_one_line_of_bearable_length(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="too long") as caught:
+        (tmp_path / ("x" * 5000)).is_file()
+    told = str(explain_os_error(caught.value))
+    assert told.endswith("…: the name is too long: correct it where it is written")
+    assert len(told) < 400

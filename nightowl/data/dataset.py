@@ -1,5 +1,6 @@
 """A source data set as one record, whatever its layout: classes, images with size, split and boxes in pixels, and findings."""
 
+import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -74,15 +75,22 @@ def assemble(listing: Listing, measured: Mapping[str, Size | str], params: Split
     if not usable:
         raise DataError(f"none of {len(faults)} images can be read; first: {unreadable[0].detail}")
     splits, rule = take_splits({image.path: image.split for image in usable}, params)
-    images = []
+    images, endless = [], list[Finding]()
     for image in sorted(usable, key=lambda image: image.path):
         size = measured[image.path]
         assert isinstance(size, Size)
-        scale = size if listing.unit == "fractions" else Size(1, 1)
-        boxes = tuple(_scaled(box, scale) for box in image.boxes)
+        scaled = [_scaled(box, size if listing.unit == "fractions" else Size(1, 1)) for box in image.boxes]
+        boxes = tuple(box for box in scaled if all(map(math.isfinite, box[1:5])))
+        endless += [_endless(image.path)] * (len(scaled) - len(boxes))
         images.append(SourceImage(image.path, size, splits[image.path], boxes))
-    findings = sorted((*listing.findings, *unreadable, *overlaps), key=lambda f: (f.kind, f.path, f.detail))
+    findings = sorted((*listing.findings, *unreadable, *overlaps, *endless), key=lambda f: (f.kind, f.path, f.detail))
     return SourceDataset(listing.layout, listing.classes, tuple(images), tuple(findings), listing.description, rule)
+
+
+def _endless(path: str) -> Finding:
+    """A box of finite numbers so large that its corners in pixels are not."""
+    detail = "a box reaches farther than a number can say"
+    return Finding(kind="out_of_frame_box", path=path, detail=detail, action="box quarantined")
 
 
 def _scaled(box: Box, scale: Size) -> Box:

@@ -1,7 +1,11 @@
+import os
 from pathlib import Path
+
+import pytest
 
 from nightowl.data.dataset import read_source
 from nightowl.data.manifest import Box
+from nightowl.errors import DataError
 from nightowl.params import DataParams
 from tests.datasets import Sample, a_dataset, write_text, write_yolo_dataset
 
@@ -34,3 +38,18 @@ def test_boxes_are_the_same_in_memory_and_in_a_manifest(tmp_path: Path) -> None:
     write_text(root / "labels" / "train" / "train000.txt", "0 0.33333333 0.5 0.2 0.2\n")
     boxes = [box for image in read_source(root, DataParams()).images for box in image.boxes]
     assert all(value == round(value, 3) for box in boxes for value in box[1:5])
+
+
+def test_a_box_beyond_what_a_number_can_say_is_quarantined_and_the_rest_kept(tmp_path: Path) -> None:
+    root = write_yolo_dataset(tmp_path, a_dataset())
+    write_text(root / "labels" / "train" / "train000.txt", "0 1e308 0.5 1e308 0.2\n0 0.5 0.5 0.2 0.2\n")
+    dataset = read_source(root, DataParams())
+    assert [len(image.boxes) for image in dataset.images if "train000" in image.path] == [1]
+    assert [(finding.kind, finding.action) for finding in dataset.findings] == [("out_of_frame_box", "box quarantined")]
+
+
+def test_a_file_name_that_is_no_text_is_named(tmp_path: Path) -> None:
+    root = write_yolo_dataset(tmp_path, a_dataset())
+    (root / "images" / "train" / "train000.png").rename(root / "images" / "train" / os.fsdecode(b"\xff.png"))
+    with pytest.raises(DataError, match=r"expected file names in UTF-8, found images/train/\\udcff\.png"):
+        read_source(root, DataParams())

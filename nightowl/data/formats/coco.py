@@ -6,8 +6,8 @@ data set: others in the folder do not.
 """
 
 import json
-import math
 import re
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -154,7 +154,7 @@ def _class_names(files: list[CocoFile]) -> tuple[str, ...]:
     """Names in order of category id, those of the first file first; a supercategory without a box of its own is no class."""
     names: dict[str, None] = {}
     for file in files:
-        used = {row.get("category_id") for row in file.annotations}
+        used = {number for row in file.annotations if isinstance(number := row.get("category_id"), int)}
         above = {row.get("supercategory") for row in file.categories}
         for row in sorted(file.categories, key=lambda row: _whole(row, "id")):
             only_groups = row["name"] in above and row["id"] not in used and row.get("supercategory") != row["name"]
@@ -184,13 +184,13 @@ def _labelled(root: Path, params: DataParams, file: CocoFile, classes: tuple[str
     for row in file.annotations:
         image_id, said = row.get("image_id"), f"annotation {row.get('id')} of {file.path}"
         if not isinstance(image_id, int) or image_id not in boxes:
-            if image_id not in absent:
+            if not isinstance(image_id, int) or image_id not in absent:
                 findings.append(_finding("label_without_image", file.path, f"{said}: no image id {image_id}"))
             continue
         corners = _corners(row.get("bbox"))
         if corners is None:
             findings.append(
-                _finding("unparsable_label", paths[image_id], f"{said}: bbox is {row.get('bbox')!r}, not 4 numbers")
+                _finding("unparsable_label", paths[image_id], f"{said}: bbox is {str(row.get('bbox'))[:80]}, not 4 numbers")
             )
             continue
         class_id = classes.index(names[_whole(row, "category_id")])
@@ -202,8 +202,8 @@ def _corners(bbox: object) -> tuple[float, float, float, float] | None:
     """xywh as xyxy, or None when it is not four finite numbers."""
     if not isinstance(bbox, list) or len(bbox) != 4:
         return None
-    if not all(isinstance(value, int | float) and math.isfinite(value) for value in bbox):
-        return None
+    if not all(isinstance(value, int | float) and abs(value) <= sys.float_info.max for value in bbox):
+        return None  # neither NaN nor infinite, nor an integer beyond what a float holds
     x, y, width, height = map(float, bbox)
     return x, y, x + width, y + height
 

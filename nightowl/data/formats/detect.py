@@ -52,10 +52,12 @@ def list_source(root: Path, params: DataParams) -> Listing:
     """Everything that the text files of `root` say, with the splits that lists give.
 
     Raises:
-        DataError: as `detect` does, by what a reader refuses, or when there are no images or no boxes at all.
+        DataError: as `detect` does, by what a reader refuses, when there are no images or no boxes at all, or when a file's
+            name is no text.
     """
     root = root.absolute()
     listing = _READERS[detect(root, params)](root, params)
+    _require_utf8([*(image.path for image in listing.images), *(finding.path for finding in listing.findings)], root)
     if not listing.images:
         raise DataError(f"{root}: no images: {listing.description}; it holds {content_of(root)}")
     if not any(image.boxes for image in listing.images):
@@ -64,6 +66,15 @@ def list_source(root: Path, params: DataParams) -> Listing:
             f"{_first(listing)}are the labels where this layout has them?"
         )
     return split_by_lists(root, listing, split_lists(root, params, listing))
+
+
+def _require_utf8(paths: list[str], root: Path) -> None:
+    """A manifest is text: a name that is not UTF-8 could be in it on no machine alike. Raises DataError naming such files."""
+    odd = sorted({path for path in paths if path.encode(errors="replace").decode() != path})
+    if odd:
+        named = ", ".join(path.encode(errors="backslashreplace").decode() for path in odd[:3])
+        more = f", and {len(odd) - 3} more" if len(odd) > 3 else ""
+        raise DataError(f"{root}: expected file names in UTF-8, found {named}{more}; rename these files")
 
 
 def require_source(root: Path) -> None:

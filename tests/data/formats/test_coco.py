@@ -121,6 +121,7 @@ def test_the_official_folder_names(tmp_path: Path) -> None:
         (lambda v: v.update(annotations={}), "expected a list of objects under `annotations`, found dict"),
         (lambda v: v["annotations"].clear(), "no boxes at all in 2 images"),
         (lambda v: v["images"].clear(), "no images"),
+        (lambda v: v["annotations"][0].update(category_id=[1]), "expected a whole number under `category_id`"),
     ],
 )
 def test_a_faulty_file_is_an_error(tmp_path: Path, change: Callable[[Values], object], message: str) -> None:
@@ -134,6 +135,14 @@ def test_a_faulty_file_is_an_error(tmp_path: Path, change: Callable[[Values], ob
         (
             lambda v: v["annotations"][0].update(image_id=99),
             ("label_without_image", "annotations.json", "annotation 0 of annotations.json: no image id 99"),
+        ),
+        (
+            lambda v: v["annotations"][0].update(image_id=[0]),
+            ("label_without_image", "annotations.json", "annotation 0 of annotations.json: no image id [0]"),
+        ),
+        (
+            lambda v: v["annotations"][0].update(bbox=[10**309, 2, 3, 4]),
+            ("unparsable_label", "images/a.png", f"annotation 0 of annotations.json: bbox is [1{'0' * 78}, not 4 numbers"),
         ),
         (
             lambda v: v["annotations"][0].update(bbox=[1, 2, 3]),

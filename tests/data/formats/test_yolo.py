@@ -65,6 +65,8 @@ def test_names_as_a_list_or_a_mapping(tmp_path: Path, names: str, reason: str) -
         ("train: images\nnames: {0: a, 2: b}", "names: expected the ids 0 to 1, found 0, 2"),
         ("train: images\nnames: []", "names: no class names; expected at least one"),
         ("train: images\nnames: [a, a]", "names: class names must differ, but 'a' occurs more than once"),
+        ("train: images\nnames: [[a], b]", r"expected a word or a number for a class name, found \['a'\]"),
+        ('train: images\nnames: ["a\\nb", b]', r"expected a word or a number for a class name, found 'a\\nb'"),
         ("train: images\nnames: [a, '']", "names: class 1 has an empty name"),
         ("train: images\nnames: 3", "names: expected a list, or a mapping from id to name, found 3"),
         ("train: images\nnc: 3\nnames: [a, b]", r"nc is 3, but there are 2 names \(a, b\); correct one"),
