@@ -1,4 +1,4 @@
-"""The `nightowl` command. Each sub-command is a thin function in nightowl/commands/; errors become one line and an exit code."""
+"""The `nightowl` command. A sub-command is a thin function in nightowl/commands/; errors become one line and an exit code."""
 
 import sys
 from typing import Annotated

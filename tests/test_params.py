@@ -57,6 +57,7 @@ def test_all_faults_of_both_files_are_told_at_once_with_their_key_paths(tmp_path
         ("train: [1]\n", "train", "a section must be a mapping"),
         ("train: {epochs: 1.5}\n", "valid integer", "a fraction is not a count"),
         ("train: {lr0: .nan}\n", "lr0", "NaN is no learning rate"),
+        ("train: {lr0: 2.0}\n", "train.lr0: input should be less than or equal to 1", "ultralytics takes no more"),
         ("train: {seed: true}\n", "train.seed", "a bool is not an integer"),
         ("trian: {}\n", "trian is not a known key", "a typo is an error, not a new section"),
         ("data: {split: {val_fraction: 0.6, test_fraction: 0.5}}\n", "nothing is left to train on", "fractions over the whole"),

@@ -19,7 +19,7 @@ _DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG, linux/prctl.h
 
 
 def run_in_foreground(command: Sequence[str], folder: Path) -> int:
-    """Run `command` in `folder`, with our input and output, and return its exit code. A request to stop reaches it as SIGINT."""
+    """Run `command` in `folder`, with our input and output; returns its exit code. A request to stop reaches it as SIGINT."""
     sys.stdout.flush()
     process = subprocess.Popen(command, cwd=folder, start_new_session=True, preexec_fn=_interrupt_with_parent)  # noqa: PLW1509
 

@@ -24,7 +24,7 @@ def retrain(name: Name, source: Source = None, fail_on_refusal: FailOnRefusal = 
 
 
 def demo(
-    images: Annotated[int, typer.Option(min=12, help="how many circuit boards to make")] = 0,
+    images: Annotated[int | None, typer.Option(min=12, help="how many circuit boards to make")] = None,
     fail_on_refusal: FailOnRefusal = False,
 ) -> None:
     """A whole night on built-in circuit-board images, six kinds of defect."""

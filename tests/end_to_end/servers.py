@@ -4,6 +4,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -38,7 +39,8 @@ def prefect_server(home: Path, log: Path) -> Iterator[str]:
     port = _free_port()
     api = f"http://127.0.0.1:{port}/api"
     ours = {"PREFECT_HOME": str(home), "PREFECT_SERVER_ANALYTICS_ENABLED": "false", "DO_NOT_TRACK": "1"}
-    command = ["prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port), "--no-ui"]
+    prefect = str(Path(sys.executable).with_name("prefect"))
+    command = [prefect, "server", "start", "--host", "127.0.0.1", "--port", str(port), "--no-ui"]
     with running(command, home, {**os.environ, **ours}, log):
         until(START_SECONDS, lambda: httpx.get(f"{api}/health", timeout=2).status_code == 200, log)
         yield api

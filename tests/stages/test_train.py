@@ -17,7 +17,7 @@ import torch
 
 from nightowl.data.blobs import BlobStore
 from nightowl.data.manifest import Box, Image, Manifest, Split, read_manifest, write_manifest
-from nightowl.errors import DataError, ParamsError, Preempted, SettingsError, StageFailed, WeightsError
+from nightowl.errors import DataError, Preempted, SettingsError, StageFailed, WeightsError
 from nightowl.evaluation.model_file import ModelRecord
 from nightowl.files import sha256_file, write_record
 from nightowl.params import Params
@@ -234,12 +234,6 @@ def test_a_loss_that_is_no_number_fails_and_says_what_to_lower(tmp_path: Path, m
     monkeypatch.setattr(yolo._Trainer, "preprocess_batch", poisoned)
     with pytest.raises(StageFailed, match=r"the loss became nan in epoch 1, batch 2: .*; lower train\.lr0 \(0\.001\)"):
         run(make_params(), make_workspace(tmp_path))
-
-
-@pytest.mark.parametrize(("train", "key"), [({"lr0": 2.0}, "lr0"), ({"weight_decay": 3.0}, "weight_decay")])
-def test_what_ultralytics_does_not_take_is_said_by_its_key(tmp_path: Path, train: dict[str, float], key: str) -> None:
-    with pytest.raises(ParamsError, match=rf"train: '{key}=.*' is an invalid value"):
-        run(make_params(**train), make_workspace(tmp_path))
 
 
 def test_a_device_that_is_not_there_is_said(tmp_path: Path) -> None:
