@@ -47,8 +47,6 @@ def arguments(plan: Plan) -> dict[str, object]:
         "momentum": params.momentum,
         "weight_decay": params.weight_decay,
         "warmup_epochs": params.warmup_epochs,
-        # Upstream's 0.1 suits SGD; for Adam it is a hundred times lr0. Its own `optimizer: auto` sets 0 as well.
-        "warmup_bias_lr": 0.1 if params.optimizer in ("SGD", "MuSGD") else 0.0,
         "close_mosaic": params.close_mosaic_epochs,
         "patience": params.patience_epochs,
         "seed": params.seed,
