@@ -22,7 +22,8 @@ def main(arguments: list[str] | None = None) -> int:
     os.environ.setdefault("PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW", "ignore")
     ending = _run(options)
     _say_where(ending, options.next_steps)
-    return REFUSED if options.fail_on_refusal and ending.outcome == "refused" else 0
+    refused = ending.outcome == "refused" or ending.still_refused
+    return REFUSED if options.fail_on_refusal and refused else 0
 
 
 def _run(options: argparse.Namespace) -> Ending:

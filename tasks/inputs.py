@@ -79,19 +79,22 @@ def pin(night: Night) -> Pinned:
     base = inputs.base.sha256 or inputs.base.name
     key = night_key(inputs.dataset_version, params.digest(), base, code)
     champion = inputs.champion.version if inputs.champion else None
+    known = nothing_new(key, champion, _past(registry, night.detector))
     _say_inputs(inputs)
     return Pinned(
         night_key=key,
         dataset_version=inputs.dataset_version,
         num_images=len(inputs.manifest.images),
         champion_version=champion,
-        nothing_new=nothing_new(key, champion, _past(registry, night.detector)),
+        nothing_new=known.sentence if known else None,
+        still_refused=known is not None and not known.is_champion,
     )
 
 
 def _past(registry: Registry, detector: str) -> list[PastNight]:
-    """Newest first, so that the latest judgement of the same inputs is the one that is named."""
-    infos = reversed(registry.versions(detector))
+    """Newest first, so that the latest judgement of the same inputs is the one that is named. What a dirty tree made could not
+    be promoted whatever the judgement, so it settles nothing: once committed, the same code may run again."""
+    infos = [info for info in reversed(registry.versions(detector)) if not info.record.dirty]
     return [PastNight(i.version, i.record.night_key, i.record.champion_version, i.taken_back) for i in infos]
 
 

@@ -49,6 +49,7 @@ def champion_stands(night: Night, pinned: Pinned) -> Ending:
     return Ending(
         outcome="nothing_new",
         sentence=f"{night.detector}: {pinned.nothing_new}",
+        still_refused=pinned.still_refused,
         detector=night.detector,
         version=None,
         champion_version=pinned.champion_version,

@@ -27,6 +27,7 @@ def data() -> None:
 def inspect(
     path: Annotated[Path, typer.Argument(help="the folder of a data set: YOLO, COCO JSON or Pascal VOC")],
     layout: Annotated[str, typer.Option(help="auto, yolo, coco or voc, where detection cannot tell")] = "auto",
+    images: Annotated[str | None, typer.Option(help="images folder inside it, where it is not a usual one")] = None,
 ) -> None:
     """Say what a folder holds: its layout, classes, splits, image sizes, and everything that is wrong with it."""
     from rich.console import Console
@@ -36,7 +37,7 @@ def inspect(
     from nightowl.params import parse_params
     from nightowl.progress import track
 
-    params = parse_params({"data": {"layout": layout}}, "--layout").data
+    params = parse_params({"data": {"layout": layout, "images": images}}, "options").data
     dataset = read_source(path, params, track)
     checks = [finding for image in dataset.images for finding in check_boxes(image.path, image.size, image.boxes)[1]]
     show(dataset, [*dataset.findings, *checks], Console(highlight=False))

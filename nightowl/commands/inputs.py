@@ -56,5 +56,8 @@ def restore(name: Name, version: Annotated[str, typer.Option(help="registered ve
     from nightowl.registry.store import open_registry
 
     workspace = workspace_of(name)
-    restore_inputs(open_registry(workspace.settings), name, version, workspace.root)
+    registry = open_registry(workspace.settings)
+    number = registry.version(name, version).version
+    restore_inputs(registry, name, number, workspace.root)
+    print(f"{workspace.inputs} is as version {number} had it; to repeat it: dvc repro gate@{name} export@{name}")
     show(name)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 Name = Annotated[str, typer.Argument(help="the detector")]
 Reason = Annotated[str, typer.Option(help="why; it is kept in the history")]
 
+_WIDE_COLUMNS, _NARROW = 120, 7  # terminals narrower than that show the first seven columns
 _HEADER = ("version", "state", "night", "mAP50", "mAP50-95", "verdict", "parity", "against", "data", "commit")
 
 
@@ -80,9 +81,10 @@ def _show(detector: str, versions: "list[VersionInfo]", events: "list[Event]") -
         for row in rows:
             print("\t".join((detector, *row)))
         return
-    table = Table(*_HEADER, title=detector, title_justify="left")
+    shown = len(_HEADER) if console.width >= _WIDE_COLUMNS else _NARROW
+    table = Table(*_HEADER[:shown], title=detector, title_justify="left")
     for row in rows:
-        table.add_row(*row, style="bold" if row[1] == "champion" else None)
+        table.add_row(*row[:shown], style="bold" if row[1] == "champion" else None)
     console.print(table)
     for event in reversed(events):
         console.print(_told(event), markup=False, highlight=False)

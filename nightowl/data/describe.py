@@ -19,15 +19,16 @@ class Suggestion:
     description: str
 
 
-def suggest_params(source: Path) -> Suggestion:
-    """What to write into a detector's params.yaml for `source`. Raises DataError when it cannot be read.
+def suggest_params(source: Path, given: DataParams | None = None) -> Suggestion:
+    """What to write into a detector's params.yaml for `source`, on top of what is `given`. Raises DataError.
 
     For VOC the class names are fixed in the params, as its layout has no list of them: a name that turns up later is then an
     error instead of a new class.
     """
     source = source.absolute()
-    layout = detect(source, DataParams())
-    params = DataParams(layout=layout)
+    given = given or DataParams()
+    layout = detect(source, given)
+    params = given.model_copy(update={"layout": layout})
     listing = list_source(source, params)
     if layout == "voc":
         annotations, images = annotation_and_image_folders(source, params)

@@ -19,7 +19,7 @@ from nightowl.params import DETECTOR_NAME, SECTIONS, DataParams, detector_names
 _FLOWS = ("nightly", "retrain", "promote", "rollback")
 
 
-def add_detector(root: Path, name: str, source: Path) -> str:
+def add_detector(root: Path, name: str, source: Path, given: DataParams | None = None) -> str:
     """Add `name` to the checkout at `root`, with the params that suit the data at `source`; returns what was found, in words.
 
     Raises:
@@ -27,7 +27,7 @@ def add_detector(root: Path, name: str, source: Path) -> str:
         DataError: when the data cannot be used; nothing is written then.
     """
     folder = check_new_name(root, name)
-    suggestion = suggest_params(source)
+    suggestion = suggest_params(source, given)
     write_atomic(folder / "params.yaml", detector_yaml(name, suggestion.params))
     write_atomic(root / "prefect.yaml", with_deployments((root / "prefect.yaml").read_text(encoding="utf-8"), name))
     write_atomic(root / "params.yaml", with_detector((root / "params.yaml").read_text(encoding="utf-8"), name))

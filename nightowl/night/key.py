@@ -26,8 +26,16 @@ def night_key(dataset_version: str, params_sha256: str, base: str, code: str) ->
     return sha256_bytes(canonical_json(parts).encode())
 
 
-def nothing_new(key: str, champion: str | None, past: Iterable[PastNight]) -> str | None:
-    """Why tonight need not run, in a sentence, or None when it must.
+@dataclass(frozen=True)
+class Known:
+    """What tonight's inputs made before: why the night need not run, in a sentence, and whether that is the champion."""
+
+    sentence: str
+    is_champion: bool
+
+
+def nothing_new(key: str, champion: str | None, past: Iterable[PastNight]) -> Known | None:
+    """What is known of tonight's inputs already, or None when the night must run.
 
     The same inputs made the champion; or they made a version that was taken back, which must not return by itself; or they
     made one that was refused against this very champion. A refusal against another champion is judged again.
@@ -35,12 +43,12 @@ def nothing_new(key: str, champion: str | None, past: Iterable[PastNight]) -> st
     same = [night for night in past if night.night_key == key]
     for night in same:
         if night.version == champion:
-            return f"nothing new since version {champion} was made: the champion stands"
+            return Known(f"nothing new since version {champion} was made: the champion stands", is_champion=True)
     for night in same:
         if night.taken_back:
-            return f"nothing new since version {night.version}, which was taken back: {_standing(champion)}"
+            return Known(f"nothing new since version {night.version}, which was taken back: {_standing(champion)}", False)
         if night.judged_against == champion:
-            return f"nothing new since version {night.version}, which was not promoted: {_standing(champion)}"
+            return Known(f"nothing new since version {night.version}, which was not promoted: {_standing(champion)}", False)
     return None
 
 

@@ -40,13 +40,15 @@ _RUNS = TypeAdapter(list[StageRun])
 
 
 class Pinned(Record):
-    """What was pinned for a night. `nothing_new` says why it need not run, if so."""
+    """What was pinned for a night. `nothing_new` says why it need not run, if so;
+    `still_refused`, that what these inputs make was judged and is not the champion."""
 
     night_key: str
     dataset_version: str
     num_images: int
     champion_version: str | None
     nothing_new: str | None
+    still_refused: bool
 
 
 class Ending(Record):
@@ -59,6 +61,7 @@ class Ending(Record):
     champion_version: str | None
     previous_champion: str | None
     report: Path
+    still_refused: bool = False
 
 
 def settings_of(night: Night) -> Settings:

@@ -8,7 +8,7 @@ from nightowl.registry.rules import Refusal
 def ending_sentence(night: Night, version: str, refusal: Refusal | None) -> str:
     """What became of `version` and why: the gate's own sentence, and what stood in the way besides it."""
     verdict = Verdict.model_validate_json(workspace_in_tree(night).verdict.read_bytes())
-    said = f"{night.detector} version {version}: {verdict.sentence}"
-    if refusal is None or not verdict.promote:
-        return said
-    return f"{said} Not promoted all the same: {refusal.reason}."
+    said = verdict.sentence
+    if refusal is not None and verdict.promote:
+        said = f"Not promoted: {refusal.reason}. The gate would have let it pass: {said.removeprefix('Promoted: ')}"
+    return f"{night.detector} version {version}: {said}"

@@ -27,7 +27,10 @@ def test_a_deployment_runs_a_night_on_a_worker(tmp_path: Path, prefect_home: Pat
     source = {"NIGHTOWL_SOURCES__DEMO": str(tmp_path / "boards")}
     checkout.check("prefect", "work-pool", "create", "nightowl", "--type", "process")
     checkout.check("prefect", "--no-prompt", "deploy", "--all")
-    log, worker = tmp_path / "worker.log", [str(Path(sys.executable).with_name("prefect")), "worker", "start", "--pool", "nightowl"]
+    log, worker = (
+        tmp_path / "worker.log",
+        [str(Path(sys.executable).with_name("prefect")), "worker", "start", "--pool", "nightowl"],
+    )
     with running(worker, checkout.root, checkout.environment(**source), log):
         checkout.check("prefect", "deployment", "run", "nightly/demo")
         until(RUN_SECONDS, lambda: bool(ended(api)), log)

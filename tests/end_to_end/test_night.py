@@ -78,7 +78,7 @@ def test_a_refused_candidate_leaves_the_champion_and_ends_with_3_where_asked(aft
     assert restored(done.stdout) == {"prepare", "train"}, "the champion is measured, so all that follows is new"
     assert "demo@champion is version 1" in done.stdout
     again = after_first.run("nightowl", "night", "demo", "--fail-on-refusal")
-    assert again.returncode == 0, "the same inputs were judged already: that is nothing new, not a second refusal"
+    assert again.returncode == 3, "judged already, and still refused: repeating it makes CI no greener"
     assert "nothing new" in again.stdout
 
 

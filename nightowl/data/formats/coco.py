@@ -240,10 +240,12 @@ def _base(root: Path, params: DataParams, file: CocoFile, names: list[str]) -> P
     probes = names[:_PROBES]
     hits = [sum((found := inside(root, place, name)) is not None and found.is_file() for name in probes) for place in places]
     if names and max(hits) == 0:
-        tried = ", ".join(dict.fromkeys(relative(root, place) for place in places if place.is_dir()))
+        tried = ", ".join(dict.fromkeys(f"{relative(root, place)}/" for place in places if place.is_dir())).replace(
+            "./", "(top)"
+        )
         raise DataError(
-            f"{json_path}: its images were not found: {names[0]!r} is not in any of {tried} of {root}; "
-            "name their folder in params data.images"
+            f"{json_path}: its images were not found: {names[0]!r} is in none of these folders of {root}: {tried}; "
+            "name their folder: --images FOLDER for inspect and init, data.images in params"
         )
     return places[hits.index(max(hits))]
 
