@@ -174,7 +174,9 @@ def test_broken_json_is_named(tmp_path: Path) -> None:
 def test_images_that_are_nowhere_are_said_with_the_folders_tried(tmp_path: Path) -> None:
     root = single(tmp_path)
     (root / "images").rename(root / "pictures")
-    with pytest.raises(DataError, match=r"'a\.png' is not in any of \. of .*name their folder in params data\.images"):
+    with pytest.raises(
+        DataError, match=r"'a\.png' is in none of these folders of .*: \(top\); name their folder: --images FOLDER"
+    ):
         read(root)
     assert len(read(root, images="pictures").images) == 2
 
