@@ -79,6 +79,7 @@ _STORAGE_ADVICE = {
     errno.EIO: "the disk reports an error: check it, or set NIGHTOWL_HOME to another disk",
     errno.EMFILE: "too many open files: raise the limit (ulimit -n), then run again",
     errno.ENAMETOOLONG: "the name is too long: correct it where it is written",
+    errno.ENOTDIR: "a part of it is a file where a folder is expected: correct the path",
     errno.ELOOP: "its links lead round in circles: correct them",
 }
 

@@ -12,6 +12,7 @@ from typing import Annotated
 
 from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
+from pydantic_settings import SettingsError as UnreadableSettings
 
 from nightowl.errors import SettingsError
 
@@ -20,7 +21,12 @@ class Settings(BaseSettings):
     """Every setting, with its unit in its name."""
 
     model_config = SettingsConfigDict(
-        env_prefix="NIGHTOWL_", env_nested_delimiter="__", toml_file="settings.toml", extra="forbid", frozen=True
+        env_prefix="NIGHTOWL_",
+        env_nested_delimiter="__",
+        env_ignore_empty=True,
+        toml_file="settings.toml",
+        extra="forbid",
+        frozen=True,
     )
 
     home: Path | None = Field(None, description="where nightowl keeps its state; default: `.nightowl` in the main checkout")
@@ -32,7 +38,7 @@ class Settings(BaseSettings):
     registry_artifacts: str | None = Field(None, description="where a new registry keeps files, e.g. s3://bucket/models")
     weights: Path | None = Field(None, description="folder of base weights; default: `weights` in the home")
     allow_downloads: bool = Field(True, description="may published base weights that params name be downloaded?")
-    device: str = Field("auto", description="auto, cpu, or a CUDA device index")
+    device: str = Field("auto", pattern=r"^(auto|cpu|\d+)$", description="auto, cpu, or a CUDA device index")
     num_workers: Annotated[int, Field(ge=0, le=256)] = Field(2, description="data loader processes a device")
 
     @classmethod
@@ -52,7 +58,8 @@ PROCESS_VARIABLES = ("NIGHTOWL_STAGE",)
 
 
 def load_settings(root: Path) -> Settings:
-    """The settings in force for the checkout at `root`, with `home` and `weights` resolved to absolute paths.
+    """The settings in force for the checkout at `root`, with `home` and `weights` as absolute paths: a relative one is meant
+    from `root`, from wherever it is read. A variable that is set to nothing is not set.
 
     Raises:
         SettingsError: with every fault at once.
@@ -69,10 +76,15 @@ def load_settings(root: Path) -> Settings:
             f"{path} or NIGHTOWL_*: {'.'.join(map(str, f['loc']))}: {f['msg']}, got {f['input']!r}" for f in error.errors()
         ]
         raise SettingsError("\n".join(lines)) from error
-    except ValueError as error:
-        raise SettingsError(f"{path}: {error}") from error
-    home = (values.home or main_checkout(root) / ".nightowl").expanduser().resolve()
-    return values.model_copy(update={"home": home, "weights": (values.weights or home / "weights").expanduser().resolve()})
+    except UnreadableSettings as error:
+        raise SettingsError(
+            'NIGHTOWL_SOURCES: expected JSON such as {"NAME": "/data/name"}, or one variable a detector such as '
+            f"NIGHTOWL_SOURCES__NAME=/data/name, got {os.environ.get('NIGHTOWL_SOURCES')!r}"
+        ) from error
+    except (ValueError, OSError) as error:
+        raise SettingsError(f"{path}: not readable as TOML: {error}") from error
+    home = _absolute(root, values.home or main_checkout(root) / ".nightowl")
+    return values.model_copy(update={"home": home, "weights": _absolute(root, values.weights or home / "weights")})
 
 
 def as_environment(settings: Settings) -> dict[str, str]:
@@ -95,6 +107,10 @@ def main_checkout(root: Path) -> Path:
     return common.parent if found.returncode == 0 and common.name == ".git" else root
 
 
+def _absolute(root: Path, path: Path) -> Path:
+    return (root / path.expanduser()).resolve()
+
+
 def _at(path: Path) -> type[Settings]:
     class Here(Settings):
         model_config = SettingsConfigDict(toml_file=path)
@@ -104,5 +120,7 @@ def _at(path: Path) -> type[Settings]:
 
 def _unknown_variables() -> list[str]:
     known = {f"NIGHTOWL_{name.upper()}" for name in Settings.model_fields}
-    ours = [name for name in os.environ if name.startswith("NIGHTOWL_") and name not in PROCESS_VARIABLES]
+    ours = [
+        name for name, value in os.environ.items() if value and name.startswith("NIGHTOWL_") and name not in PROCESS_VARIABLES
+    ]
     return sorted(name for name in ours if name.split("__")[0] not in known)

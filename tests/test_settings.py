@@ -42,3 +42,31 @@ def test_a_misspelt_variable_is_refused_with_the_known_ones(tmp_path: Path, monk
     monkeypatch.setenv("NIGHTOWL_HOMME", "/x")
     with pytest.raises(SettingsError, match=r"NIGHTOWL_HOMME: no such setting; known: NIGHTOWL_HOME, "):
         load_settings(tmp_path)
+
+
+def test_a_variable_that_is_set_to_nothing_is_not_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NIGHTOWL_HOME", "")
+    assert home_of(load_settings(tmp_path)) == tmp_path / ".nightowl"
+
+
+def test_a_relative_home_is_the_same_from_every_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NIGHTOWL_HOME", "state")
+    (tmp_path / "below").mkdir()
+    monkeypatch.chdir(tmp_path / "below")
+    settings = load_settings(tmp_path)
+    assert (home_of(settings), settings.weights) == (tmp_path / "state", tmp_path / "state" / "weights")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("NIGHTOWL_SOURCES", "/data", r"NIGHTOWL_SOURCES: expected JSON such as .* got \'/data\'"),
+        ("NIGHTOWL_DEVICE", "tpu", "device: String should match pattern .* got 'tpu'"),
+    ],
+)
+def test_a_variable_of_a_wrong_kind_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str, expected: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(SettingsError, match=expected):
+        load_settings(tmp_path)

@@ -46,6 +46,10 @@ def connect(uri: str, lock: Path) -> "MlflowClient":
         os.environ.setdefault(name, value)
     scheme = urlsplit(uri).scheme.partition("+")[0]
     if scheme == "sqlite":
+        if not sqlite_path(uri).is_absolute():
+            raise RegistryError(
+                f"registry_uri: expected an absolute path (four slashes: sqlite:////data/mlflow.db), got {uri!r}"
+            )
         _ready_sqlite(sqlite_path(uri), lock)
     elif scheme in _PORTS:
         _probe(uri, scheme)

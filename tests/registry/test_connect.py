@@ -119,3 +119,8 @@ def test_a_lock_that_another_holds_is_waited_for_only_so_long(tmp_path: Path) ->
 def test_a_password_is_never_shown() -> None:
     assert without_password("postgresql://owl:secret@host/db") == "postgresql://owl:***@host/db"
     assert without_password("http://host:5000") == "http://host:5000"
+
+
+def test_a_relative_path_is_refused_as_it_would_be_another_registry_in_each_folder(tmp_path: Path) -> None:
+    with pytest.raises(RegistryError, match="expected an absolute path"):
+        open_registry(Settings(home=tmp_path, registry_uri="sqlite:///mlflow.db"))
