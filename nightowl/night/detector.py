@@ -4,12 +4,15 @@ The three files are written in an order in which a kill leaves at most an unlist
 """
 
 import io
+from collections.abc import Callable
 from pathlib import Path
 
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
+from ruamel.yaml.error import YAMLError
 from ruamel.yaml.nodes import ScalarNode
 from ruamel.yaml.representer import RoundTripRepresenter
+from ruamel.yaml.tokens import CommentToken
 
 from nightowl.data.describe import suggest_params
 from nightowl.errors import ParamsError
@@ -28,9 +31,13 @@ def add_detector(root: Path, name: str, source: Path, given: DataParams | None =
     """
     folder = check_new_name(root, name)
     suggestion = suggest_params(source, given)
+    deployments, listed = (
+        _edited(root / "prefect.yaml", with_deployments, name),
+        _edited(root / "params.yaml", with_detector, name),
+    )
     write_atomic(folder / "params.yaml", detector_yaml(name, suggestion.params))
-    write_atomic(root / "prefect.yaml", with_deployments((root / "prefect.yaml").read_text(encoding="utf-8"), name))
-    write_atomic(root / "params.yaml", with_detector((root / "params.yaml").read_text(encoding="utf-8"), name))
+    write_atomic(root / "prefect.yaml", deployments)
+    write_atomic(root / "params.yaml", listed)
     return suggestion.description
 
 
@@ -42,6 +49,19 @@ def check_new_name(root: Path, name: str) -> Path:
     if name in detector_names(root) or folder.exists():
         raise ParamsError(f"{folder}: there is a detector {name!r} already; choose another name, or edit its params.yaml")
     return folder
+
+
+def _edited(path: Path, edit: Callable[[str, str], str], name: str) -> str:
+    """The text of `path` after `edit`. Raises ParamsError when it has not the shape that it came with."""
+    try:
+        return edit(path.read_text(encoding="utf-8"), name)
+    except FileNotFoundError:
+        raise ParamsError(f"{path}: no such file; restore it: git checkout -- {path.name}") from None
+    except (YAMLError, LookupError, TypeError, AttributeError, UnicodeDecodeError) as error:
+        detail = " ".join(str(error).split())
+        raise ParamsError(
+            f"{path}: {name} cannot be added, as it has not the shape that it came with ({detail}); see: git diff {path.name}"
+        ) from error
 
 
 def detector_yaml(name: str, data: DataParams) -> str:
@@ -75,12 +95,19 @@ def with_deployments(text: str, name: str) -> str:
 
 
 def _append(sequence: CommentedSeq, item: object) -> None:
-    """Append to a block sequence; the blank line or comment that trails its last item stays at the end."""
+    """Append to a block sequence. What follows its last item, blank lines and comments, stays at the end; a comment on the
+    item's own line stays on that line."""
     last = len(sequence) - 1
     trailing = sequence.ca.items.pop(last, None)
     sequence.append(item)
-    if trailing is not None:
-        sequence.ca.items[last + 1] = trailing
+    if trailing is None:
+        return
+    sequence.ca.items[last + 1] = trailing
+    token = trailing[0]
+    own, newline, rest = token.value.partition("\n") if token is not None else ("", "", "")
+    if own.lstrip().startswith("#"):
+        sequence.ca.items[last] = [CommentToken(own + newline, token.start_mark, None), *trailing[1:]]
+        token.value = newline + rest
 
 
 class _WithNull(RoundTripRepresenter):

@@ -1,9 +1,12 @@
 from pathlib import Path
 
+import pytest
 from ruamel.yaml import YAML
 
-from nightowl.night.detector import detector_yaml, with_deployments, with_detector
+from nightowl.errors import ParamsError
+from nightowl.night.detector import add_detector, detector_yaml, with_deployments, with_detector
 from nightowl.params import DataParams, parse_params
+from tests.datasets import a_dataset, write_yolo_dataset
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -36,3 +39,31 @@ def test_the_written_params_are_read_back_as_suggested() -> None:
     data = DataParams(layout="voc", classes=("scratch", "dent: deep"), images="photos")
     values = load(detector_yaml("line-3", data))
     assert parse_params(values, "").data == data
+
+
+def test_a_comment_stays_with_the_line_that_it_is_about() -> None:
+    after = with_detector("detectors:\n  - demo\n  - bccd # ours\n\n# the data\ndata: {}\n", "line-3")
+    assert after == "detectors:\n  - demo\n  - bccd # ours\n  - line-3\n\n# the data\ndata: {}\n"
+
+
+@pytest.mark.parametrize(
+    ("prefect", "expected"),
+    [
+        (None, "no such file"),
+        ("", "has not the shape that it came with"),
+        ("deployments: [", "has not the shape that it came with"),
+        ("deployments: []\n", "has not the shape that it came with"),
+    ],
+)
+def test_a_deployments_file_that_cannot_be_extended_is_told_before_anything_is_written(
+    tmp_path: Path, prefect: str | None, expected: str
+) -> None:
+    (tmp_path / "params.yaml").write_text("detectors: [demo]\n")
+    if prefect is not None:
+        (tmp_path / "prefect.yaml").write_text(prefect)
+    before = sorted(tmp_path.rglob("*"))
+    source = write_yolo_dataset(tmp_path / "source", a_dataset())
+    with pytest.raises(ParamsError, match=expected):
+        add_detector(tmp_path, "line-3", source)
+    assert sorted(path for path in tmp_path.rglob("*") if "source" not in path.parts) == before
+    assert (tmp_path / "params.yaml").read_text() == "detectors: [demo]\n"
