@@ -41,3 +41,17 @@ def test_a_signal_that_another_thread_takes_interrupts_within_a_moment(blocked_i
     finally:
         os.kill(process.pid, signal.SIGKILL)
         process.communicate()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel's doing, on Linux only")
+def test_a_process_hears_that_the_one_that_started_it_was_killed() -> None:
+    child = (
+        "import os, signal, time; from nightowl.processes import ask_for_signal_when_parent_ends as ask; "
+        "signal.signal(15, lambda *_: (print('heard', flush=True), os._exit(0))); "
+        "ask(15); print('ready', flush=True); time.sleep(20)"
+    )
+    with python(f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])") as parent:
+        heard = lines(parent)
+        assert next(heard) == "ready"
+        parent.kill()
+        assert next(heard) == "heard"

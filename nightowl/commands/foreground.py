@@ -4,7 +4,6 @@ A terminal sends Ctrl-C to every process of the foreground group. A flow has to 
 Prefect's server), so it runs in a session of its own, and each request to stop is passed on to it alone.
 """
 
-import ctypes
 import signal
 import subprocess
 import sys
@@ -12,10 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
-from nightowl.processes import wait
+from nightowl.processes import ask_for_signal_when_parent_ends, wait
 
 _REQUESTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG, linux/prctl.h
 
 
 def run_in_foreground(command: Sequence[str], folder: Path) -> int:
@@ -36,6 +34,4 @@ def run_in_foreground(command: Sequence[str], folder: Path) -> int:
 
 
 def _interrupt_with_parent() -> None:
-    """On Linux, a killed parent interrupts the command too; elsewhere it would go on."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGINT)
+    ask_for_signal_when_parent_ends(signal.SIGINT)

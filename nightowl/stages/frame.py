@@ -15,6 +15,7 @@ from typing import Literal, NoReturn
 from nightowl.errors import Interrupted, NightowlError, Preempted, StageFailed, UserError, explain_os_error
 from nightowl.files import publishing_folder, write_atomic, write_record
 from nightowl.params import Params, load_params
+from nightowl.processes import ask_for_signal_when_parent_ends
 from nightowl.records import Record
 from nightowl.settings import load_settings
 from nightowl.stages.workspace import Workspace
@@ -34,6 +35,7 @@ def main(stage: str, run: Run) -> NoReturn:
     """Run `stage` for the detector named on the command line, in the current folder, and exit."""
     if len(sys.argv) != 2:
         sys.exit(f"usage: python -m nightowl.stages.{stage} DETECTOR")
+    ask_for_signal_when_parent_ends(signal.SIGTERM)  # a killed DVC must not leave a training that nobody waits for
     sys.exit(execute(stage, run, Path.cwd(), sys.argv[1]))
 
 
