@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from ruamel.yaml import YAML
-from ruamel.yaml.error import MarkedYAMLError
+from ruamel.yaml.error import YAMLError
 
 from nightowl.errors import ParamsError
 from nightowl.files import canonical_json, sha256_bytes
@@ -98,8 +98,8 @@ class TrainParams(Section):
     """One training. `global_batch` counts images per optimizer step over all devices."""
 
     base: str = Field("yolo11n.pt", description="a model .yaml (random weights), a .pt (local or published), or `champion`")
-    epochs: Annotated[int, Field(ge=1)] = 100
-    global_batch: Annotated[int, Field(ge=1)] = 16
+    epochs: Annotated[int, Field(ge=1, le=100_000)] = 100
+    global_batch: Annotated[int, Field(ge=1, le=65_536)] = 16
     optimizer: Literal["auto", "SGD", "Adam", "AdamW", "MuSGD"] = "auto"
     lr0: Annotated[float, Field(gt=0, le=1)] = 0.01
     lrf: Annotated[float, Field(gt=0, le=1)] = Field(0.01, description="last learning rate as a fraction of lr0")
@@ -108,7 +108,7 @@ class TrainParams(Section):
     warmup_epochs: Annotated[float, Field(ge=0)] = 3.0
     close_mosaic_epochs: Annotated[int, Field(ge=0)] = Field(10, description="last epochs without mosaic")
     patience_epochs: Annotated[int, Field(ge=1)] = Field(100, description="epochs without a better val mAP before it stops")
-    seed: Annotated[int, Field(ge=0)] = 0
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
     augment: AugmentParams = AugmentParams()
 
 
@@ -117,7 +117,7 @@ class EvaluateParams(Section):
 
     confidence_floor: Annotated[float, Field(gt=0, lt=1)] = Field(0.001, description="detections below it are not kept")
     nms_iou: Annotated[float, Field(gt=0, le=1)] = 0.7
-    max_detections: Annotated[int, Field(ge=1)] = 300
+    max_detections: Annotated[int, Field(ge=1, le=30_000)] = 300
 
 
 class GateParams(Section):
@@ -135,7 +135,7 @@ class GateParams(Section):
         0.02, description="how far mAP50-95 may lie below the champion's, absolute; superiority allows none"
     )
     confidence: Annotated[float, Field(ge=0.5, lt=1)] = Field(0.95, description="of each bound, one-sided")
-    num_resamples: Annotated[int, Field(ge=100)] = Field(1000, description="of the test images, paired")
+    num_resamples: Annotated[int, Field(ge=100, le=1_000_000)] = Field(1000, description="of the test images, paired")
     group_pattern: str | None = Field(
         None, description="regular expression on the path; images of one group (a lot, a video) are resampled together"
     )
@@ -180,7 +180,8 @@ def load_params(root: Path, detector: str) -> Params:
             f"{shared_path}: no detector {detector!r} in its list `detectors` ({', '.join(names) or 'empty'}); "
             f"`nightowl init {detector} --source PATH` makes one"
         )
-    shared, own = _read_sections(shared_path), _read_sections(own_path)
+    shared, own = _read_yaml(shared_path), _read_yaml(own_path)
+    del shared["detectors"]  # the list of names; in a detector's own file it is an unknown key like any other
     faults = _faults(shared_path, shared) + _faults(own_path, own)
     faults += [
         f"{own_path}: section `{s}` is missing; write `{s}: {{}}` to take the defaults" for s in SECTIONS if s not in own
@@ -204,6 +205,8 @@ def detector_names(root: Path) -> list[str]:
     names = _read_yaml(path).get("detectors")
     if not isinstance(names, list) or not all(isinstance(n, str) and DETECTOR_NAME.fullmatch(n) for n in names):
         raise ParamsError(f"{path}: `detectors` must be a list of names of a-z, 0-9, - and _, got {names!r}")
+    if len(set(names)) < len(names):
+        raise ParamsError(f"{path}: `detectors` names one more than once: {', '.join(names)}; remove the second")
     return list(names)
 
 
@@ -212,16 +215,14 @@ def _read_yaml(path: Path) -> dict[str, object]:
         values = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ParamsError(f"{path}: no such file; run inside a nightowl checkout") from None
-    except (MarkedYAMLError, UnicodeDecodeError, OSError) as error:
+    except (YAMLError, UnicodeDecodeError, OSError) as error:
         detail = " ".join(str(error).split())
         raise ParamsError(f"{path}: not readable as YAML: {detail}") from error
+    except RecursionError:
+        raise ParamsError(f"{path}: nested deeper than params are; expected sections with keys") from None
     if not isinstance(values, dict):
         raise ParamsError(f"{path}: expected sections ({', '.join(SECTIONS)}), found {type(values).__name__}")
     return {str(key): value for key, value in values.items()}
-
-
-def _read_sections(path: Path) -> dict[str, object]:
-    return {key: value for key, value in _read_yaml(path).items() if key != "detectors"}
 
 
 def _faults(path: Path, values: Mapping[str, object]) -> list[str]:

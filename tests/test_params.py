@@ -63,6 +63,11 @@ def test_all_faults_of_both_files_are_told_at_once_with_their_key_paths(tmp_path
         ("data: {split: {val_fraction: 0.6, test_fraction: 0.5}}\n", "nothing is left to train on", "fractions over the whole"),
         ("data: {split: {group_pattern: '('}}\n", "not a regular expression", "a broken pattern"),
         ("train: {\n", "not readable as YAML", "broken YAML"),
+        ("train: {epochs: 99999999999999999999}\n", "less than or equal to 100000", "more epochs than a life has"),
+        ("train: {seed: 4294967296}\n", "train.seed", "numpy takes 32 bits"),
+        ("data: \x01\n", "not readable as YAML", "a character that no text has"),
+        ("data: " + "{a: " * 2000 + "1" + "}" * 2000 + "\n", "nested deeper", "a file that is no params"),
+        ("detectors: [line]\n", "detectors is not a known key", "the list stands in the shared file alone"),
         ("- a\n", "not readable as YAML", "broken by the sections that follow"),
     ],
 )
@@ -93,3 +98,10 @@ def test_equal_values_have_equal_digests_however_they_were_written() -> None:
 def test_params_cannot_be_mutated() -> None:
     with pytest.raises(ValueError, match="frozen"):
         Params().train.epochs = 3  # type: ignore[misc]
+
+
+def test_a_detector_is_listed_once(tmp_path: Path) -> None:
+    root = checkout(tmp_path)
+    (root / "params.yaml").write_text("detectors: [line, line]\n")
+    with pytest.raises(ParamsError, match="more than once: line, line"):
+        load_params(root, "line")
