@@ -20,6 +20,8 @@ from nightowl.records import Record
 from nightowl.settings import load_settings
 from nightowl.stages.workspace import Workspace
 
+_SPARE_BYTES = 64 << 10  # kept while a stage runs, so that one that fills the disk can still say so
+
 Run = Callable[[Params, Workspace, Path], None]
 
 
@@ -44,10 +46,14 @@ def execute(stage: str, run: Run, root: Path, detector: str) -> int:
     workspace = Workspace(root, detector, load_settings(root))
     signal.signal(signal.SIGTERM, _preempt)
     write_atomic(workspace.leader(stage), str(os.getpid()))
+    spare = workspace.outcome(stage).with_suffix(".spare")
+    write_atomic(spare, bytes(_SPARE_BYTES))
     try:
         outcome = _attempt(stage, run, workspace)
+        spare.unlink(missing_ok=True)
         write_record(workspace.outcome(stage), outcome)
     finally:
+        spare.unlink(missing_ok=True)
         workspace.leader(stage).unlink(missing_ok=True)
     if outcome.status != "done":
         print(outcome.message, file=sys.stderr)

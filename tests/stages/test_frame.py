@@ -1,0 +1,42 @@
+import errno
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from nightowl.params import SECTIONS, Params
+from nightowl.stages.frame import StageOutcome, execute
+from nightowl.stages.workspace import Workspace
+
+
+@pytest.fixture(autouse=True)
+def _signals_as_they_were() -> Iterator[None]:
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+def checkout(root: Path) -> Path:
+    (root / "detectors" / "demo").mkdir(parents=True)
+    (root / "params.yaml").write_text("detectors: [demo]\n")
+    (root / "detectors" / "demo" / "params.yaml").write_text("".join(f"{name}: {{}}\n" for name in SECTIONS))
+    return root
+
+
+def test_a_stage_that_fills_the_disk_keeps_room_to_say_so(tmp_path: Path) -> None:
+    seen: list[int] = []
+
+    def fill(params: Params, workspace: Workspace, out: Path) -> None:
+        seen.extend(path.stat().st_size for path in workspace.outcome("gate").parent.glob("*.spare"))
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/full/disk")
+
+    root = checkout(tmp_path)
+    assert execute("gate", fill, root, "demo") == 2
+    outcomes = root / "out" / "demo" / "outcomes"
+    assert seen == [64 << 10]
+    assert [path.name for path in outcomes.iterdir()] == ["gate.json"], "neither the spare nor the process id stays"
+    outcome = StageOutcome.model_validate_json((outcomes / "gate.json").read_bytes())
+    assert outcome.message.startswith("/full/disk: the disk is full: free some space")
+    assert not (root / "out" / "demo" / "gate").exists()
