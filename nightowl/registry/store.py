@@ -4,6 +4,7 @@ A version exists once its files are there: they go up first, and the version is 
 and the digest of its file list. Whatever is killed before leaves no version. The champion is MLflow's alias `champion`.
 """
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -207,7 +208,7 @@ class Registry:
         """The version of that number, if nightowl made it."""
         from mlflow.exceptions import MlflowException
 
-        if number is None or not number.isdecimal():
+        if number is None or not re.fullmatch(r"[0-9]{1,9}", number):  # a longer one is none, and more than SQLite holds
             return None
         try:
             found = self._client.get_model_version(detector, number)
