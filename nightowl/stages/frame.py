@@ -38,7 +38,9 @@ def main(stage: str, run: Run) -> NoReturn:
     if len(sys.argv) != 2:
         sys.exit(f"usage: python -m nightowl.stages.{stage} DETECTOR")
     ask_for_signal_when_parent_ends(signal.SIGTERM)  # a killed DVC must not leave a training that nobody waits for
-    sys.exit(execute(stage, run, Path.cwd(), sys.argv[1]))
+    code = execute(stage, run, Path.cwd(), sys.argv[1])
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # all is said: a request to stop that comes late has nothing to stop
+    sys.exit(code)
 
 
 def execute(stage: str, run: Run, root: Path, detector: str) -> int:
