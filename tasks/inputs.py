@@ -12,12 +12,13 @@ from prefect.cache_policies import NO_CACHE
 from nightowl.data.source import absolute_source
 from nightowl.errors import Interrupted
 from nightowl.night.checkout import checkout_root, close_worktree, content_of, open_worktree, snapshot
-from nightowl.night.key import PastNight, night_key, nothing_new
+from nightowl.night.key import night_key, nothing_new
 from nightowl.night.lock import only_night
+from nightowl.night.past import past_nights
 from nightowl.night.pinning import PinnedInputs, pin_inputs
 from nightowl.night.record import Night, Pinned, settings_of, workspace_in_tree
 from nightowl.params import load_params
-from nightowl.registry.store import Registry, open_registry
+from nightowl.registry.store import open_registry
 from nightowl.settings import home_of, load_settings
 from nightowl.stages.workspace import Workspace
 from tasks.graph import code_paths
@@ -47,6 +48,8 @@ def _begin(root: Path, home: Path, detector: str, source: str | None) -> Night:
     code = snapshot(root)
     name = f"{now:%Y%m%dT%H%M%S}-{code.commit[:7]}"
     folder = home / "nights" / detector / name
+    for left_behind in (home / "nights" / detector).glob("*/tree"):
+        close_worktree(root, left_behind)  # of a night that was killed; we hold its lock now
     night = Night(
         id=name,
         detector=detector,
@@ -79,7 +82,7 @@ def pin(night: Night) -> Pinned:
     base = inputs.base.sha256 or inputs.base.name
     key = night_key(inputs.dataset_version, params.digest(), base, code)
     champion = inputs.champion.version if inputs.champion else None
-    known = nothing_new(key, champion, _past(registry, night.detector))
+    known = nothing_new(key, champion, past_nights(registry.versions(night.detector)))
     _say_inputs(inputs)
     return Pinned(
         night_key=key,
@@ -89,13 +92,6 @@ def pin(night: Night) -> Pinned:
         nothing_new=known.sentence if known else None,
         still_refused=known is not None and not known.is_champion,
     )
-
-
-def _past(registry: Registry, detector: str) -> list[PastNight]:
-    """Newest first, so that the latest judgement of the same inputs is the one that is named. What a dirty tree made could not
-    be promoted whatever the judgement, so it settles nothing: once committed, the same code may run again."""
-    infos = [info for info in reversed(registry.versions(detector)) if not info.record.dirty]
-    return [PastNight(i.version, i.record.night_key, i.record.champion_version, i.taken_back) for i in infos]
 
 
 def _say_inputs(inputs: PinnedInputs) -> None:

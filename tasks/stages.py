@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 from prefect import task
@@ -12,7 +13,7 @@ from prefect.cache_policies import NO_CACHE
 
 from nightowl.errors import Interrupted, NightowlError, Preempted, StageFailed, UserError
 from nightowl.night.record import Night, StageRun, add_run, workspace_in_tree
-from nightowl.processes import lines, wait
+from nightowl.processes import ask_for_signal_when_parent_ends, lines, wait
 from nightowl.settings import as_environment
 from nightowl.stages.frame import StageOutcome
 from nightowl.stages.workspace import Workspace
@@ -34,13 +35,14 @@ def run_stage(night: Night, stage: str) -> None:
     """
     workspace = workspace_in_tree(night)
     workspace.outcome(stage).unlink(missing_ok=True)
+    workspace.leader(stage).unlink(missing_ok=True)
     remote = share_cache(night.root, night.tree)
     name = f"{stage}@{night.detector}"
     started = time.monotonic()
     code = _dvc(workspace, stage, ["repro", "--quiet", *(["--pull"] if remote else []), name])
     outcome = read_outcome(workspace.outcome(stage))
     if code != 0 or (outcome is not None and outcome.status != "done"):
-        raise _failure(workspace, name, code, outcome)
+        raise _failure(workspace, stage, code, outcome)
     if remote:
         _push(workspace, name)
     run = StageRun(stage=stage, executed=outcome is not None, seconds=time.monotonic() - started)
@@ -53,7 +55,12 @@ def read_outcome(path: Path) -> StageOutcome | None:
     return StageOutcome.model_validate_json(path.read_bytes()) if path.exists() else None
 
 
-def _failure(workspace: Workspace, name: str, code: int, outcome: StageOutcome | None) -> NightowlError:
+def _failure(workspace: Workspace, stage: str, code: int, outcome: StageOutcome | None) -> NightowlError:
+    name = f"{stage}@{workspace.detector}"
+    if outcome is None and workspace.leader(stage).exists():
+        return Interrupted(
+            f"{name} was killed, perhaps for lack of memory (see `journalctl -k`); run the same command again and it goes on"
+        )
     if outcome is None:
         command = [sys.executable, "-m", "dvc", "repro", "--dry", name]
         environment = _environment(workspace, "none")
@@ -81,6 +88,7 @@ def _dvc(workspace: Workspace, stage: str, arguments: list[str]) -> int:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE if orchestrator else None,
         stderr=subprocess.STDOUT if orchestrator else None,
+        preexec_fn=partial(ask_for_signal_when_parent_ends, signal.SIGTERM),  # noqa: PLW1509
     )
     try:
         for line in lines(process) if orchestrator else ():

@@ -20,7 +20,7 @@ from nightowl.registry.record import BundleRecord
 from nightowl.registry.rules import refusal_to_promote
 from nightowl.registry.sums import NAME as SUMS
 from nightowl.registry.sums import verify_sums
-from nightowl.registry.upload import experiment_of, upload
+from nightowl.registry.upload import BUNDLE, experiment_of, upload
 from nightowl.registry.version import (
     CHAMPION,
     EVENT_TAG,
@@ -131,6 +131,7 @@ class Registry:
             if refusal is not None and not (force and refusal.may_be_forced):
                 advice = "; to promote it all the same: --force, which is recorded" if refusal.may_be_forced else ""
                 raise RegistryError(f"{detector} version {info.version} is not promoted: {refusal.reason}{advice}")
+            self._require_files(detector, info.version)
             self._change(detector, "promote", info.version, reason, by, forced=refusal is not None)
             return info.version
 
@@ -146,6 +147,7 @@ class Registry:
             if previous is None:
                 raise RegistryError(f"{detector}: no champion before version {champion}, so there is nothing to go back to")
             previous = self.version(detector, previous).version
+            self._require_files(detector, previous)
             self._change(detector, "rollback", previous, reason, by)
             return previous
 
@@ -160,6 +162,14 @@ class Registry:
             found = self._numbered(detector, version)
         assert found is not None, "it was there a moment ago"
         return download(self.uri, str(found.source), found.tags[SUMS_TAG], folder, f"{detector} version {version}")
+
+    def _require_files(self, detector: str, version: str) -> None:
+        """A champion that nobody could fetch would be worse than the one that stands."""
+        with explained(self.uri):
+            run_id = str(self._client.get_model_version(detector, version).run_id)
+            names = {Path(str(file.path)).name for file in self._client.list_artifacts(run_id, BUNDLE)}
+        if SUMS not in names:
+            raise RegistryError(f"{detector} version {version}: its files are gone from the registry; nothing was changed")
 
     def _change(
         self, detector: str, action: Literal["promote", "rollback"], version: str, reason: str, by: str, forced: bool = False

@@ -14,7 +14,7 @@ from nightowl.registry.record import BundleRecord
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
-_FOLDER = "bundle"
+BUNDLE = "bundle"
 _LONGEST_VALUE = 500  # what every MLflow server takes
 _AT_ONCE = 100
 
@@ -28,9 +28,9 @@ def upload(client: "MlflowClient", experiment: str, bundle: Path, record: Bundle
     }
     run = client.create_run(experiment, run_name=record.night_id, tags=tags)
     _describe(client, run.info.run_id, bundle)
-    client.log_artifacts(run.info.run_id, str(bundle), _FOLDER)
+    client.log_artifacts(run.info.run_id, str(bundle), BUNDLE)
     client.set_terminated(run.info.run_id)
-    return run.info.run_id, f"{run.info.artifact_uri}/{_FOLDER}"
+    return run.info.run_id, f"{run.info.artifact_uri}/{BUNDLE}"
 
 
 def experiment_of(client: "MlflowClient", detector: str, artifacts: str | None) -> str:

@@ -68,6 +68,18 @@ def test_a_damaged_bundle_is_not_registered(registry: Registry, tmp_path: Path) 
     assert registry.versions("demo") == []
 
 
+def test_the_champion_stands_when_the_files_of_the_other_are_gone(registry: Registry, tmp_path: Path) -> None:
+    registered(registry, tmp_path, ONE, TWO)
+    registry.promote("demo", "1", "first", by="me")
+    registry.promote("demo", "2", "second", by="me")
+    shutil.rmtree(tmp_path / "home" / "registry" / "artifacts")
+    with pytest.raises(RegistryError, match="demo version 1: its files are gone from the registry; nothing was changed"):
+        registry.rollback("demo", "worse", by="me")
+    champion = registry.champion("demo")
+    assert champion is not None
+    assert champion.version == "2"
+
+
 def test_promotion_and_rollback_move_the_champion_and_keep_the_history(registry: Registry, tmp_path: Path) -> None:
     registered(registry, tmp_path, ONE, TWO, THREE)
     for version in ("1", "2", "3"):

@@ -56,7 +56,18 @@ def test_defaults_that_bear_on_training_are_those_we_know() -> None:
     known = {
         *("bgr", "box", "cls", "cls_pw", "cls_remap", "compile", "copy_paste", "copy_paste_mode", "cos_lr", "cutmix"),
         *("dfl", "distill_model", "dis", "fraction", "freeze", "iou", "max_det", "multi_scale", "pretrained", "quantize"),
-        *("save", "save_period", "single_cls", "time", "val", "warmup_momentum", "channels_last", "classes", "augment"),
+        *(
+            "save",
+            "save_period",
+            "single_cls",
+            "time",
+            "val",
+            "warmup_bias_lr",
+            "warmup_momentum",
+            "channels_last",
+            "classes",
+            "augment",
+        ),
     }
     of_other_tasks = {
         *("angle", "auto_augment", "dgrad", "dlam", "dlog", "dropout", "erasing", "kobj", "mask_ratio", "overlap_mask"),
