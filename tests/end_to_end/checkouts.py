@@ -52,7 +52,7 @@ class Checkout:
         )
 
     def check(self, *command: str, **more: str) -> str:
-        """Run a command that must succeed; returns what it printed."""
+        """Run a command that must succeed; returns what it wrote to standard output."""
         done = self.run(*command, **more)
         assert done.returncode == 0, f"{command} ended with {done.returncode}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
         return done.stdout
