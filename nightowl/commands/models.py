@@ -23,12 +23,14 @@ def models(
     as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of a table")] = False,
 ) -> None:
     """List the registered versions, newest first, and the history of champions."""
-    from nightowl.commands.place import settings_here
+    from nightowl.commands.place import settings_here, workspace_of
     from nightowl.registry.store import open_registry
 
     registry = open_registry(settings_here())
     names = [name] if name else registry.detectors()
     found = {detector: (registry.versions(detector), registry.history(detector)) for detector in names}
+    if name and not found[name][0]:
+        workspace_of(name)  # a name that params.yaml does not list either is a misspelt one
     if as_json:
         print(json.dumps({detector: _plain(*rows) for detector, rows in found.items()}, indent=2))
         return

@@ -9,7 +9,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from nightowl.commands import models
-from nightowl.errors import RegistryError
+from nightowl.errors import ParamsError, RegistryError
 from nightowl.registry.store import Registry
 from tests.bundles import Made, new_registry, registered
 
@@ -105,3 +105,8 @@ def test_a_refused_version_needs_force_and_a_reason(registry: Registry, tmp_path
     assert call("promote", "demo", "1", "--force").exit_code == 2, "no reason given"
     assert call("promote", "demo", "1", "--reason", "we need it", "--force").exit_code == 0
     assert registry.history("demo")[0].forced
+
+
+def test_a_name_that_nobody_knows_is_a_misspelt_one(registry: Registry) -> None:
+    with pytest.raises(ParamsError, match=r"no detector 'dmeo' in its list `detectors` \(demo"):
+        call("models", "dmeo")
