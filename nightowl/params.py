@@ -5,6 +5,7 @@ over them section by section. Both are read as YAML 1.2 (as DVC reads them), val
 something runs is not here: see `settings.py`.
 """
 
+import io
 import json
 import re
 from collections.abc import Mapping
@@ -165,6 +166,15 @@ class Params(Section):
     evaluate: EvaluateParams = EvaluateParams()
     gate: GateParams = GateParams()
     export: ExportParams = ExportParams()
+
+    def as_yaml(self) -> str:
+        """Every value as YAML, defaults included, in the order of the sections."""
+        text = io.StringIO()
+        writer = YAML(typ="safe", pure=True)
+        writer.default_flow_style = False
+        writer.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
+        writer.dump(self.model_dump(mode="json"), text)
+        return text.getvalue()
 
 
 def load_params(root: Path, detector: str) -> Params:

@@ -105,3 +105,8 @@ def test_a_detector_is_listed_once(tmp_path: Path) -> None:
     (root / "params.yaml").write_text("detectors: [line, line]\n")
     with pytest.raises(ParamsError, match="more than once: line, line"):
         load_params(root, "line")
+
+
+def test_params_written_as_yaml_are_read_back_the_same() -> None:
+    params = parse_params({"train": {"lr0": 1e-05, "base": "yes.pt"}, "data": {"classes": ["no", "1"]}}, "")
+    assert parse_params(YAML(typ="safe", pure=True).load(params.as_yaml()), "") == params

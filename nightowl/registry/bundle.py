@@ -4,14 +4,12 @@ It is published by one rename, with SHA256SUMS written last (`sha256sum -c SHA25
 is what was measured: weights that the metrics, the verdict or the parity do not name are refused.
 """
 
-import io
 import shutil
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
-from ruamel.yaml import YAML
 
 from nightowl.errors import StageFailed
 from nightowl.evaluation.metrics import Metrics
@@ -105,7 +103,7 @@ def write_bundle(files: BundleFiles, facts: NightFacts, params: Params, target: 
         for name, path in files.named().items():
             (scratch / name).parent.mkdir(exist_ok=True)
             shutil.copyfile(path, scratch / name)
-        write_atomic(scratch / "params.yaml", _as_yaml(params))
+        write_atomic(scratch / "params.yaml", params.as_yaml())
         write_record(scratch / "record.json", record)
         write_sums(scratch)
     return record
@@ -152,12 +150,3 @@ def _refuse_another_model(path: Path, digest: str, named: dict[str, str]) -> Non
                 f"{path}: SHA-256 {digest[:12]}, but {name} is about {expected[:12]}: what is registered must be what was "
                 "measured; run the stages again"
             )
-
-
-def _as_yaml(params: Params) -> str:
-    text = io.StringIO()
-    writer = YAML(typ="safe", pure=True)
-    writer.default_flow_style = False
-    writer.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
-    writer.dump(params.model_dump(mode="json"), text)
-    return text.getvalue()

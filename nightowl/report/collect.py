@@ -4,7 +4,6 @@ Only stages that ended well in this night are read: what an earlier night left i
 that is absent becomes None, and the page says so; a file that is broken is an error.
 """
 
-import io
 import platform
 from collections import Counter
 from collections.abc import Callable
@@ -15,7 +14,6 @@ from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from ruamel.yaml import YAML
 
 from nightowl.data.findings import Finding, read_findings
 from nightowl.data.images import decode_bgr, verified_bytes
@@ -127,7 +125,7 @@ def _lineage(workspace: Workspace) -> Lineage:
     params, fault = _params(workspace)
     return Lineage(
         params_sha256=params.digest() if params else None,
-        params_yaml=_yaml(params) if params else None,
+        params_yaml=params.as_yaml() if params else None,
         params_fault=fault,
         environment_sha256=_read(sha256_file, workspace.root / "requirements.lock"),
         base=_record(BaseWeights, workspace.base),
@@ -142,15 +140,6 @@ def _params(workspace: Workspace) -> tuple[Params | None, str | None]:
         return load_params(workspace.root, workspace.detector), None
     except ParamsError as error:
         return None, str(error)
-
-
-def _yaml(params: Params) -> str:
-    out = io.StringIO()
-    writer = YAML(typ="safe", pure=True)
-    writer.default_flow_style = False
-    writer.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
-    writer.dump(params.model_dump(mode="json"), out)
-    return out.getvalue()
 
 
 def _record(kind: type[R], path: Path) -> R | None:
