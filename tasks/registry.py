@@ -5,9 +5,10 @@ from pathlib import Path
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
+from nightowl.evaluation.verdict import Verdict
 from nightowl.night.bundling import bundle_night
 from nightowl.night.checkout import checkout_root
-from nightowl.night.record import Ending, Night, Pinned, report_of, settings_of
+from nightowl.night.record import Ending, Night, Pinned, report_of, settings_of, workspace_in_tree
 from nightowl.night.sentence import ending_sentence
 from nightowl.registry.history import user_name
 from nightowl.registry.rules import refusal_to_promote
@@ -34,13 +35,17 @@ def promote_or_refuse(night: Night, pinned: Pinned, version: str) -> Ending:
     champion = registry.champion(night.detector)
     return Ending(
         outcome="promoted" if refusal is None else "refused",
-        sentence=ending_sentence(night, version, refusal),
+        sentence=ending_sentence(night.detector, version, _verdict(night), refusal),
         detector=night.detector,
         version=version,
         champion_version=champion.version if champion else None,
         previous_champion=pinned.champion_version,
         report=report_of(night),
     )
+
+
+def _verdict(night: Night) -> Verdict:
+    return Verdict.model_validate_json(workspace_in_tree(night).verdict.read_bytes())
 
 
 def champion_stands(night: Night, pinned: Pinned) -> Ending:

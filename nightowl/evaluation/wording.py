@@ -16,7 +16,7 @@ def sentence_of(outcome: Outcome, basis: Basis, version: str | None, checks: Seq
         unmeasured = [check for check in failed if check.figure is None or check is checks[0]]
         reason = (unmeasured or [check for check in checks if check.undecided])[0]
         return f"Undecided: {reason.detail}."
-    opening, told = ("Promoted", _told(checks, basis)) if outcome == "promote" else ("Refused", failed[0].detail)
+    opening, told = ("Passed", _told(checks, basis)) if outcome == "promote" else ("Refused", failed[0].detail)
     more = f" {_count(len(failed) - 1, 'more rule')} failed." if len(failed) > 1 else ""
     aside = (
         f" Not compared, known to one of the two only: {', '.join(not_compared)}."

@@ -1,14 +1,14 @@
 """The one sentence that a night ends with."""
 
 from nightowl.evaluation.verdict import Verdict
-from nightowl.night.record import Night, workspace_in_tree
 from nightowl.registry.rules import Refusal
 
 
-def ending_sentence(night: Night, version: str, refusal: Refusal | None) -> str:
-    """What became of `version` and why: the gate's own sentence, and what stood in the way besides it."""
-    verdict = Verdict.model_validate_json(workspace_in_tree(night).verdict.read_bytes())
-    said = verdict.sentence
-    if refusal is not None and verdict.promote:
-        said = f"Not promoted: {refusal.reason}. The gate would have let it pass: {said.removeprefix('Promoted: ')}"
-    return f"{night.detector} version {version}: {said}"
+def ending_sentence(detector: str, version: str, verdict: Verdict, refusal: Refusal | None) -> str:
+    """What became of `version` and why: the gate's own sentence, and what stood in the way when it had passed."""
+    name = f"{detector} version {version}"
+    if refusal is None:
+        return f"{name} is the champion now. {verdict.sentence}"
+    if verdict.promote:
+        return f"{name} was not promoted: {refusal.reason}. The gate: {verdict.sentence}"
+    return f"{name} was not promoted. {verdict.sentence}"

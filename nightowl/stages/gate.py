@@ -24,7 +24,7 @@ def run(params: Params, workspace: Workspace, out: Path) -> None:
     comparison = _comparison(params, workspace) if champion and params.gate.rule != "point" else None
     verdict = judge(params.gate, candidate, champion, read_champion(workspace.champion), comparison)
     write_record(out / workspace.verdict.name, verdict)
-    print(f"verdict: {verdict.sentence.removeprefix('Promoted: ')}" if verdict.promote else verdict.sentence)
+    print(f"verdict: {verdict.sentence}")
 
 
 def _comparison(params: Params, workspace: Workspace) -> Comparison:

@@ -59,14 +59,14 @@ CHAMPION: Figures = {"open": 0.6}
             {"open": 0.61},
             0.02,
             "non_inferiority",
-            "Promoted: finds 1 point more than version 4 on the same 72 images (mAP50-95 0.610 against 0.600); in truth at "
+            "Passed: finds 1 point more than version 4 on the same 72 images (mAP50-95 0.610 against 0.600); in truth at "
             "most 0.8 points less (95 % confidence), and at most 2 points less are allowed.",
         ),
         (
             {"open": 0.63},
             0.02,
             "non_inferiority",
-            "Promoted: finds 3 points more than version 4 on the same 72 images (mAP50-95 0.630 against 0.600); in truth "
+            "Passed: finds 3 points more than version 4 on the same 72 images (mAP50-95 0.630 against 0.600); in truth "
             "at least 1.2 points more (95 % confidence).",
         ),
         (

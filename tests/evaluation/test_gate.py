@@ -174,7 +174,7 @@ def test_a_night_ends_as_the_rules_say(night: Night) -> None:
             {"open": 0.543},
             {"open": 0.533},
             {},
-            "Promoted: finds 1 point more than version 4 on the same 72 images "
+            "Passed: finds 1 point more than version 4 on the same 72 images "
             "(mAP50-95 0.543 against 0.533); at most 0 points less allowed.",
         ),
         (
@@ -202,14 +202,14 @@ def test_a_night_ends_as_the_rules_say(night: Night) -> None:
             {"open": 0.8},
             None,
             {"min_map50": 0.75},
-            "Promoted: the first model of this detector, judged by absolute floors alone; "
+            "Passed: the first model of this detector, judged by absolute floors alone; "
             "mAP50 is 0.800 on 72 test images, at least 0.750 required; mAP50-95 is 0.800.",
         ),
         (
             {"spur": 0.8},
             {"open": 0.9},
             {"min_map50": 0.75},
-            "Promoted: no class in common with version 4, so judged by absolute floors alone; "
+            "Passed: no class in common with version 4, so judged by absolute floors alone; "
             "mAP50 is 0.800 on 72 test images, at least 0.750 required; mAP50-95 is 0.800.",
         ),
         (

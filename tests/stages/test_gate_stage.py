@@ -33,7 +33,7 @@ def test_the_verdict_is_published_and_said(workspace: Workspace, capsys: pytest.
     run(Params(), workspace, workspace.out("gate"))
     verdict = Verdict.model_validate_json(workspace.verdict.read_bytes())
     assert verdict.promote and verdict.basis == "first_model"
-    assert capsys.readouterr().out == f"verdict: {verdict.sentence.removeprefix('Promoted: ')}\n"
+    assert capsys.readouterr().out == f"verdict: {verdict.sentence}\n"
 
 
 def test_a_refusal_is_a_result_and_not_a_failure(workspace: Workspace) -> None:
