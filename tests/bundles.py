@@ -20,7 +20,7 @@ from nightowl.registry.store import Registry, open_registry
 from nightowl.settings import Settings
 from nightowl.training.base import BaseWeights
 
-RANDOM_WEIGHTS = BaseWeights(kind="yaml", name="yolo11n.yaml", path=None, sha256=None)
+RANDOM_WEIGHTS = BaseWeights(kind="yaml", name="yolo11n.yaml", sha256=None)
 
 
 @dataclass(frozen=True)

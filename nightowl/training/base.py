@@ -10,5 +10,4 @@ class BaseWeights(Record):
 
     kind: Literal["yaml", "file", "champion"]
     name: str
-    path: str | None
     sha256: str | None

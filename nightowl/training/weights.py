@@ -27,14 +27,14 @@ def pin_base(base: str, settings: Settings, champion_sha256: str | None, root: P
     """
     _refuse_other_tasks(base)
     if base == CHAMPION:
-        return BaseWeights(kind="champion", name=CHAMPION, path=None, sha256=_champion(champion_sha256))
+        return BaseWeights(kind="champion", name=CHAMPION, sha256=_champion(champion_sha256))
     if base.endswith(".yaml"):
         architecture(base)
-        return BaseWeights(kind="yaml", name=base, path=None, sha256=None)
+        return BaseWeights(kind="yaml", name=base, sha256=None)
     if not base.endswith(".pt"):
         raise WeightsError(f"train.base: {base}: expected NAME.yaml (random weights), a .pt file, or `{CHAMPION}`")
     path = _found(base, settings, root or Path.cwd())
-    return BaseWeights(kind="file", name=path.name, path=None, sha256=_blobs(settings).put(path))
+    return BaseWeights(kind="file", name=path.name, sha256=_blobs(settings).put(path))
 
 
 def base_file(base: BaseWeights, settings: Settings) -> Path | None:

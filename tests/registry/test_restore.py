@@ -55,7 +55,7 @@ def test_a_clean_clone_gets_the_inputs_of_a_version(registry: Registry, tmp_path
 def test_a_night_against_a_champion_comes_back_with_its_files(registry: Registry, tmp_path: Path) -> None:
     champion = champion_record(registry, "demo")
     assert champion is not None
-    warm = BaseWeights(kind="champion", name="champion", path=None, sha256=champion.weights_sha256)
+    warm = BaseWeights(kind="champion", name="champion", sha256=champion.weights_sha256)
     registered(registry, tmp_path, Made(night="night-2", weights=b"two", champion=champion, base=warm))
     restore_inputs(registry, "demo", "2", tmp_path / "clone")
     assert read_champion(tmp_path / "clone" / "inputs" / "demo" / "champion.json") == champion
@@ -67,7 +67,7 @@ def test_a_night_against_a_champion_comes_back_with_its_files(registry: Registry
 def test_a_warm_start_from_weights_that_nobody_registered_is_said_and_nothing_is_written(
     registry: Registry, tmp_path: Path
 ) -> None:
-    lost = BaseWeights(kind="champion", name="champion", path=None, sha256="f" * 64)
+    lost = BaseWeights(kind="champion", name="champion", sha256="f" * 64)
     registered(registry, tmp_path, Made(night="night-2", weights=b"two", base=lost))
     with pytest.raises(RegistryError, match="base weights ffffffffffff are of a champion that is no longer registered"):
         restore_inputs(registry, "demo", "2", tmp_path / "clone")

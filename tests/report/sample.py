@@ -107,7 +107,7 @@ def _inputs(workspace: Workspace, dataset: Manifest) -> None:
     ]
     write_findings(workspace.findings, findings)
     write_findings(workspace.quarantine, findings)
-    write_record(workspace.base, BaseWeights(kind="yaml", name="yolo11n.yaml", path=None, sha256=None))
+    write_record(workspace.base, BaseWeights(kind="yaml", name="yolo11n.yaml", sha256=None))
     write_record(workspace.champion, _champion(dataset.classes))
 
 

@@ -29,7 +29,7 @@ from nightowl.training.base import BaseWeights
 from nightowl.training.commits import is_finished
 from nightowl.training.watch import EpochEnd
 
-RANDOM = BaseWeights(kind="yaml", name="yolo11n.yaml", path=None, sha256=None)
+RANDOM = BaseWeights(kind="yaml", name="yolo11n.yaml", sha256=None)
 SPLIT: tuple[Split, ...] = ("train", "train", "train", "train", "val", "val")
 
 
@@ -247,7 +247,7 @@ def test_other_classes_than_the_base_weights_knew_are_learnt_anew_and_it_tells_s
     tmp_path: Path, trained: tuple[Workspace, Path], capfd: pytest.CaptureFixture[str]
 ) -> None:
     sha256 = sha256_file(trained[1] / "best.pt")
-    workspace = make_workspace(tmp_path, BaseWeights(kind="champion", name="champion", path=None, sha256=sha256))
+    workspace = make_workspace(tmp_path, BaseWeights(kind="champion", name="champion", sha256=sha256))
     BlobStore(tmp_path / "home" / "blobs").put(trained[1] / "best.pt")
     manifest = Manifest(("one",), tuple(_only_class_0(workspace)), "as given")
     write_manifest(workspace.dataset, manifest)
@@ -279,7 +279,7 @@ def test_yolo26_is_validated_and_delivered_with_its_nms_free_head(tmp_path: Path
         (lambda w: w.base.write_text("{}"), WeightsError, r"base\.json: not a record of base weights"),
         (lambda w: w.dataset.unlink(), DataError, r"dataset\.jsonl: no such manifest"),
         (
-            lambda w: write_record(w.base, BaseWeights(kind="file", name="a.pt", path=None, sha256="0" * 64)),
+            lambda w: write_record(w.base, BaseWeights(kind="file", name="a.pt", sha256="0" * 64)),
             WeightsError,
             r"base weights a\.pt .* is not there; pin the inputs again",
         ),

@@ -12,7 +12,7 @@ from nightowl.training.base import BaseWeights
 from nightowl.training.commits import commit
 from nightowl.training.runs import run_key, training_run
 
-RANDOM = BaseWeights(kind="yaml", name="yolo11n.yaml", path=None, sha256=None)
+RANDOM = BaseWeights(kind="yaml", name="yolo11n.yaml", sha256=None)
 
 
 @pytest.fixture

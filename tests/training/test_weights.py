@@ -22,7 +22,7 @@ def settings(tmp_path: Path) -> Settings:
 
 
 def test_a_yaml_means_random_weights_and_has_no_digest(settings: Settings) -> None:
-    assert pin_base("yolo11n.yaml", settings, None) == BaseWeights(kind="yaml", name="yolo11n.yaml", path=None, sha256=None)
+    assert pin_base("yolo11n.yaml", settings, None) == BaseWeights(kind="yaml", name="yolo11n.yaml", sha256=None)
 
 
 @pytest.mark.parametrize("named", ["weights", "relative", "absolute"])
@@ -34,13 +34,13 @@ def test_a_file_is_kept_by_its_digest_wherever_it_was_found(settings: Settings, 
     file.write_bytes(CONTENT)
     base = {"weights": "mine.pt", "relative": "models/mine.pt", "absolute": str(file)}[named]
     pinned = pin_base(base, settings, None, root)
-    assert pinned == BaseWeights(kind="file", name="mine.pt", path=None, sha256=SHA256)
+    assert pinned == BaseWeights(kind="file", name="mine.pt", sha256=SHA256)
     file.unlink()
     assert (found := base_file(pinned, settings)) and found.read_bytes() == CONTENT
 
 
 def test_the_champion_is_pinned_by_its_digest(settings: Settings) -> None:
-    assert pin_base("champion", settings, SHA256) == BaseWeights(kind="champion", name="champion", path=None, sha256=SHA256)
+    assert pin_base("champion", settings, SHA256) == BaseWeights(kind="champion", name="champion", sha256=SHA256)
 
 
 def test_without_a_champion_it_says_what_to_set_for_the_first_night(settings: Settings) -> None:
@@ -115,7 +115,7 @@ def test_altered_weights_are_refused_when_training_begins(settings: Settings, tm
 
 
 def test_a_yaml_has_no_file(settings: Settings) -> None:
-    assert base_file(BaseWeights(kind="yaml", name="yolo11n.yaml", path=None, sha256=None), settings) is None
+    assert base_file(BaseWeights(kind="yaml", name="yolo11n.yaml", sha256=None), settings) is None
 
 
 def _fake_yolo(monkeypatch: pytest.MonkeyPatch, download: object) -> None:
