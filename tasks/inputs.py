@@ -86,8 +86,6 @@ def pin(night: Night) -> Pinned:
     _say_inputs(inputs)
     return Pinned(
         night_key=key,
-        dataset_version=inputs.dataset_version,
-        num_images=len(inputs.manifest.images),
         champion_version=champion,
         nothing_new=known.sentence if known else None,
         still_refused=known is not None and not known.is_champion,

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from nightowl.records import Record as Record
+from nightowl.records import Record
 
 Unit = Annotated[float, Field(ge=0, le=1)]
 

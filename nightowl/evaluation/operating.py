@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from nightowl.evaluation.metrics import Record, Unit
+from nightowl.evaluation.metrics import Unit
+from nightowl.records import Record
 
 
 class ClassThreshold(Record):

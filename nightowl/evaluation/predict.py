@@ -15,12 +15,13 @@ from nightowl.data.images import load_bgr
 from nightowl.errors import DataError, StorageError, UserError
 from nightowl.evaluation.detect import Model, finish
 from nightowl.evaluation.draw import DrawnBox, class_colour, draw_boxes
-from nightowl.evaluation.metrics import Record, Unit
+from nightowl.evaluation.metrics import Unit
 from nightowl.evaluation.postprocess import Found
 from nightowl.evaluation.preprocess import letterbox
 from nightowl.evaluation.runners import OnnxRunner
 from nightowl.files import write_atomic, write_record
 from nightowl.progress import track
+from nightowl.records import Record
 
 
 class Detection(Record):

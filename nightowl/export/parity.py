@@ -11,10 +11,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nightowl.evaluation.metrics import Metrics, Record
+from nightowl.evaluation.metrics import Metrics
 from nightowl.evaluation.postprocess import Head
 from nightowl.evaluation.runners import Runner
 from nightowl.params import ExportParams
+from nightowl.records import Record
 
 BATCHES = (1, 4)
 

@@ -44,8 +44,6 @@ class Pinned(Record):
     `still_refused`, that what these inputs make was judged and is not the champion."""
 
     night_key: str
-    dataset_version: str
-    num_images: int
     champion_version: str | None
     nothing_new: str | None
     still_refused: bool

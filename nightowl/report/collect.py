@@ -22,12 +22,13 @@ from nightowl.data.source import source_folder
 from nightowl.errors import ParamsError
 from nightowl.evaluation.champion import read_champion
 from nightowl.evaluation.detections import read_detections
-from nightowl.evaluation.metrics import Curves, Metrics, Record
+from nightowl.evaluation.metrics import Curves, Metrics
 from nightowl.evaluation.model_file import ModelRecord
 from nightowl.evaluation.verdict import Verdict
 from nightowl.export.parity import Parity
 from nightowl.files import sha256_file
 from nightowl.params import Params, load_params
+from nightowl.records import Record
 from nightowl.report.content import DataSummary, ExportSummary, Gallery, Lineage, NightFacts, ReportContent, SplitSummary
 from nightowl.report.gallery import build_gallery
 from nightowl.report.history import read_history

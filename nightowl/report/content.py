@@ -9,10 +9,11 @@ from typing import Literal
 from nightowl.data.findings import Finding
 from nightowl.data.manifest import Split
 from nightowl.evaluation.champion import ChampionRecord
-from nightowl.evaluation.metrics import Curves, Metrics, Record
+from nightowl.evaluation.metrics import Curves, Metrics
 from nightowl.evaluation.model_file import ModelRecord
 from nightowl.evaluation.verdict import Verdict
 from nightowl.export.parity import Parity
+from nightowl.records import Record
 from nightowl.training.base import BaseWeights
 
 NightEnding = Literal["promoted", "refused", "nothing_new", "failed"]
