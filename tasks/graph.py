@@ -34,7 +34,9 @@ def share_cache(root: Path, tree: Path) -> bool:
     lines = ["[cache]", f"    dir = {cache}"]
     for name, values in remotes.items():
         lines += [f"['remote \"{name}\"']", *(f"    {key} = {value}" for key, value in values.items())]
-    (tree / ".dvc" / "config.local").write_text("\n".join(lines) + "\n")
+    local = tree / ".dvc" / "config.local"
+    local.touch(mode=0o600)  # a remote may hold credentials
+    local.write_text("\n".join(lines) + "\n")
     return default is not None
 
 

@@ -21,7 +21,7 @@ from nightowl.params import load_params
 from nightowl.registry.store import open_registry
 from nightowl.settings import home_of, load_settings
 from nightowl.stages.workspace import Workspace
-from tasks.graph import code_paths
+from tasks.graph import code_paths, share_cache
 from tasks.report import report_failure
 from tasks.say import say
 
@@ -50,6 +50,7 @@ def _begin(root: Path, home: Path, detector: str, source: str | None) -> Night:
     folder = home / "nights" / detector / name
     for left_behind in (home / "nights" / detector).glob("*/tree"):
         close_worktree(root, left_behind)  # of a night that was killed; we hold its lock now
+    open_worktree(root, folder / "tree", code.commit)
     night = Night(
         id=name,
         detector=detector,
@@ -59,13 +60,15 @@ def _begin(root: Path, home: Path, detector: str, source: str | None) -> Night:
         code_commit=code.commit,
         head=code.head,
         dirty=code.dirty,
+        shares=share_cache(root, folder / "tree"),
         source=source,
         started_at=now,
     )
-    open_worktree(root, night.tree, code.commit)
     say(f"night {night.id} of {detector}, commit {code.head[:7]}")
     if night.dirty:
         say("the tree has changes that are not committed: the night runs them, but what it makes cannot be promoted")
+    if not night.shares:
+        say("no DVC remote: what the stages make stays in this checkout's cache, and nothing is pushed")
     return night
 
 

@@ -1,6 +1,5 @@
 """The page about a night, whatever its end. It is written for people; the registry holds what machines need."""
 
-import contextlib
 from datetime import UTC, datetime
 
 from prefect import task
@@ -36,9 +35,12 @@ def report_failure(night: Night, error: BaseException) -> None:
     facts = _facts(night).model_copy(
         update={"sentence": message, "failure": Failure(stage=_running(night), message=message, interrupted=interrupted)}
     )
-    with contextlib.suppress(OSError, NightowlError, ValueError):
+    try:
         write_report(report_of(night), collect(workspace_in_tree(night), facts))
-        say(f"report    {report_of(night)}")
+    except (OSError, NightowlError, ValueError) as fault:
+        say(f"the report of this night could not be written: {fault}")
+        return
+    say(f"report    {report_of(night)}")
 
 
 def _facts(night: Night) -> NightFacts:

@@ -17,7 +17,6 @@ from nightowl.processes import ask_for_signal_when_parent_ends, lines, wait
 from nightowl.settings import as_environment
 from nightowl.stages.frame import StageOutcome
 from nightowl.stages.workspace import Workspace
-from tasks.graph import share_cache
 from tasks.say import orchestrated, say
 
 COMMIT_SECONDS = 100  # how long a stopping stage may take to save what it has
@@ -36,14 +35,13 @@ def run_stage(night: Night, stage: str) -> None:
     workspace = workspace_in_tree(night)
     workspace.outcome(stage).unlink(missing_ok=True)
     workspace.leader(stage).unlink(missing_ok=True)
-    remote = share_cache(night.root, night.tree)
     name = f"{stage}@{night.detector}"
     started = time.monotonic()
-    code = _dvc(workspace, stage, ["repro", "--quiet", *(["--pull"] if remote else []), name])
+    code = _dvc(workspace, stage, ["repro", "--quiet", *(["--pull"] if night.shares else []), name])
     outcome = read_outcome(workspace.outcome(stage))
     if code != 0 or (outcome is not None and outcome.status != "done"):
         raise _failure(workspace, stage, code, outcome)
-    if remote:
+    if night.shares:
         _push(workspace, name)
     run = StageRun(stage=stage, executed=outcome is not None, seconds=time.monotonic() - started)
     add_run(night, run)
@@ -65,7 +63,7 @@ def _failure(workspace: Workspace, stage: str, code: int, outcome: StageOutcome 
         command = [sys.executable, "-m", "dvc", "repro", "--dry", name]
         environment = _environment(workspace, "none")
         done = subprocess.run(command, cwd=workspace.root, env=environment, capture_output=True, text=True, check=False)
-        detail = " ".join(done.stderr.split()) or f"exit code {code}; see it with: cd {workspace.root} && dvc repro {name}"
+        detail = " ".join(done.stderr.split()) or f"dvc ended with {code}; in the checkout, `dvc repro -v {name}` tells more"
         return StageFailed(f"{name} did not begin: {detail}")
     kinds: dict[int, type[NightowlError]] = {2: UserError, 75: Preempted, 130: Interrupted}
     return kinds.get(outcome.exit_code, StageFailed)(outcome.message)

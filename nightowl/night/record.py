@@ -14,7 +14,7 @@ from nightowl.stages.workspace import Workspace
 
 class Night(Record):
     """One night of one detector. `root` is the checkout it was started from, `tree` its own working tree, `source` the data
-    folder named for this night."""
+    folder named for this night. `shares` says that there is a DVC remote."""
 
     id: str
     detector: str
@@ -24,6 +24,7 @@ class Night(Record):
     code_commit: str
     head: str
     dirty: bool
+    shares: bool
     source: str | None
     started_at: datetime
 

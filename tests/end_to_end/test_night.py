@@ -26,6 +26,7 @@ def test_the_first_night_makes_a_champion_and_says_where_things_are(checkout: Ch
     assert restored(first_night) == set()
     assert "demo@champion is version 1" in first_night
     assert "nightowl init NAME --source PATH" in first_night
+    assert "no DVC remote" in first_night
     page = report_of(first_night).read_text()
     assert "<html" in page
     assert not re.search(r"(src|href)=[\"']https?:", page), "the report must work without a network"
