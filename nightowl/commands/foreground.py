@@ -4,15 +4,18 @@ A terminal sends Ctrl-C to every process of the foreground group. A flow has to 
 Prefect's server), so it runs in a session of its own, and each request to stop is passed on to it alone.
 """
 
+import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
 from nightowl.processes import ask_for_signal_when_parent_ends, wait
 
+_GROUP_SECONDS = 10
 _REQUESTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -30,7 +33,20 @@ def run_in_foreground(command: Sequence[str], folder: Path) -> int:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+        _end_group(process.pid)
     return code if code >= 0 else 128 - code
+
+
+def _end_group(leader: int) -> None:
+    """End what a killed command left of its process group: Prefect's own server, say. After an orderly end there is nothing."""
+    for request in (signal.SIGTERM, signal.SIGKILL):
+        deadline = time.monotonic() + _GROUP_SECONDS
+        while time.monotonic() < deadline:
+            try:
+                os.killpg(leader, request)
+            except ProcessLookupError:
+                return
+            time.sleep(0.1)
 
 
 def _interrupt_with_parent() -> None:

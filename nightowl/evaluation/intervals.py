@@ -118,21 +118,6 @@ def holm(p_values: Sequence[float], alpha: float) -> tuple[bool, ...]:
     return tuple(shown)
 
 
-def wilson(successes: int, trials: int, confidence: float) -> Interval:
-    """Bounds of a rate such as recall or a miss rate (Wilson 1927), honest near 0 and 1 and for few trials.
-
-    Raises:
-        ValueError: without trials: a rate of nothing is unknown, not zero.
-    """
-    if not 0 <= successes <= trials or trials == 0:
-        raise ValueError(f"expected 0 <= successes <= trials and a trial at least, got {successes} of {trials}")
-    z = NormalDist().inv_cdf(confidence)
-    rate, scale = successes / trials, 1 + z * z / trials
-    middle = (rate + z * z / (2 * trials)) / scale
-    reach = z / scale * math.sqrt(rate * (1 - rate) / trials + z * z / (4 * trials * trials))
-    return Interval(low=max(middle - reach, 0.0), high=min(middle + reach, 1.0), confidence=confidence)
-
-
 def _student(z: float, degrees: int) -> float:
     """Student's quantile for the normal quantile `z` (Abramowitz and Stegun 26.7.5)."""
     terms = (

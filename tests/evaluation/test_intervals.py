@@ -13,7 +13,6 @@ from nightowl.evaluation.intervals import (
     non_inferior,
     p_value,
     superior,
-    wilson,
 )
 
 MANY = 1_000_000  # images
@@ -162,18 +161,3 @@ def test_holm_keeps_its_level_over_many_classes_without_any_drop() -> None:
     random = np.random.default_rng(0)
     false = sum(any(holm(random.uniform(size=20).tolist(), 0.05)) for _ in range(2000))
     assert false / 2000 < 0.065
-
-
-@pytest.mark.parametrize(
-    ("successes", "trials", "low", "high"),
-    [(50, 100, 0.4038, 0.5962), (0, 20, 0.0, 0.1611), (20, 20, 0.8389, 1.0)],
-)
-def test_wilson_gives_the_published_bounds(successes: int, trials: int, low: float, high: float) -> None:
-    bounds = wilson(successes, trials, 0.975)
-    assert (bounds.low, bounds.high) == (pytest.approx(low, abs=1e-4), pytest.approx(high, abs=1e-4))
-
-
-@pytest.mark.parametrize(("successes", "trials"), [(0, 0), (3, 2), (-1, 5)])
-def test_a_rate_of_nothing_is_an_error_not_zero(successes: int, trials: int) -> None:
-    with pytest.raises(ValueError, match="a trial at least"):
-        wilson(successes, trials, 0.95)

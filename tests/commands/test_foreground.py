@@ -1,0 +1,67 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from nightowl.commands.foreground import run_in_foreground
+
+# Starts a server of its own, says its process id, and is then killed without a chance to end it.
+KILLED = """
+import os, signal, subprocess, sys
+server = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+open(sys.argv[1], "w").write(str(server.pid))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+# Waits to be interrupted, once it has said that it runs.
+WAITS = """
+import sys, time
+open(sys.argv[1], "w").write("runs")
+try:
+    time.sleep(60)
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+FRONT = """
+import sys
+from pathlib import Path
+from nightowl.commands.foreground import run_in_foreground
+sys.exit(run_in_foreground([sys.executable, "-c", sys.argv[1], sys.argv[2]], Path(sys.argv[2]).parent))
+"""
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def until_written(path: Path) -> str:
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        if path.exists() and path.read_text():
+            return path.read_text()
+        time.sleep(0.05)
+    raise AssertionError(f"{path} was not written")
+
+
+def test_the_exit_code_is_that_of_the_command(tmp_path: Path) -> None:
+    assert run_in_foreground([sys.executable, "-c", "raise SystemExit(3)"], tmp_path) == 3
+
+
+def test_what_a_killed_command_had_started_is_ended(tmp_path: Path) -> None:
+    said = tmp_path / "server"
+    assert run_in_foreground([sys.executable, "-c", KILLED, str(said)], tmp_path) == 128 + signal.SIGKILL
+    assert not alive(int(said.read_text()))
+
+
+def test_a_request_to_stop_reaches_the_command_as_an_interrupt(tmp_path: Path) -> None:
+    said = tmp_path / "said"
+    for request in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        said.unlink(missing_ok=True)
+        with subprocess.Popen([sys.executable, "-c", FRONT, WAITS, str(said)]) as front:
+            until_written(said)
+            os.kill(front.pid, request)
+            assert front.wait(20) == 130
