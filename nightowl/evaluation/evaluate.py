@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nightowl.errors import DataError, StageFailed
 from nightowl.evaluation.average_precision import AveragePrecision, average_precision
+from nightowl.evaluation.check import check_measurable
 from nightowl.evaluation.detections import Detections
 from nightowl.evaluation.metrics import ClassMetrics, Curves, Metrics
 from nightowl.evaluation.operating import BestF1, ClassThreshold, OperatingPoint, best_f1
@@ -50,7 +50,7 @@ def evaluate(
         DataError: when there are no images, or (where needed) no truth in them.
         StageFailed: when a score or a box is NaN or infinite; the image is named.
     """
-    _check(truth, detections, subject.split, truth_needed)
+    check_measurable(truth, detections, subject.split, truth_needed)
     precision = average_precision(truth, detections, max_detections)
     points = _points(truth, detections, match(truth, detections))
     metrics = Metrics(
@@ -71,7 +71,7 @@ def evaluate(
 
 def choose_operating_point(truth: Truth, detections: Detections, dataset_version: str, split: str = "val") -> OperatingPoint:
     """The thresholds of best F1 at IoU 0.5, a class and over all. Raises as `evaluate` does."""
-    _check(truth, detections, split)
+    check_measurable(truth, detections, split)
     matched = match(truth, detections)
     counted = matched != IGNORED
     overall = best_f1(detections.score[counted], matched[counted] != FALSE_ALARM, int(truth.counts().sum()))
@@ -80,19 +80,6 @@ def choose_operating_point(truth: Truth, detections: Detections, dataset_version
         for name, point in zip(truth.classes, _points(truth, detections, matched), strict=True)
     ]
     return OperatingPoint(split=split, dataset_version=dataset_version, overall=overall.confidence, classes=tuple(thresholds))
-
-
-def _check(truth: Truth, detections: Detections, split: str, truth_needed: bool = True) -> None:
-    assert truth.images == detections.images and truth.classes == detections.classes
-    if not truth.images:
-        raise DataError(f"{split}: no images; nothing can be measured, so give this split some (params: data.split)")
-    if truth_needed and not truth.counts().sum():
-        raise DataError(f"{split}: {len(truth.images)} images without a single labelled object; nothing can be measured")
-    broken = ~(np.isfinite(detections.score) & np.isfinite(detections.boxes_xyxy).all(axis=1))
-    if broken.any():
-        at = int(np.argmax(broken))
-        path = detections.images[detections.image_index[at]]
-        raise StageFailed(f"{path}: a detection has score {detections.score[at]} and box {detections.boxes_xyxy[at]}")
 
 
 def _points(truth: Truth, detections: Detections, matched: NDArray[np.int64]) -> list[BestF1 | None]:
