@@ -27,6 +27,11 @@ def test_dvc_yaml_has_the_stages_of_the_code_in_order() -> None:
 
 
 @pytest.mark.parametrize("stage", STAGES)
+def test_no_shell_stays_between_dvc_and_a_stage(stage: str) -> None:
+    assert PIPELINE[stage]["do"]["cmd"] == f"exec python -m nightowl.stages.{stage} ${{item}}"
+
+
+@pytest.mark.parametrize("stage", STAGES)
 def test_every_module_that_a_stage_imports_is_among_its_dependencies(stage: str) -> None:
     ours = {module for module in imported_by(stage) if module.partition(".")[0] == "nightowl"}
     sources = {source_of(module) for module in ours} | {f"nightowl/stages/{stage}.py"}

@@ -43,7 +43,8 @@ class Checkout:
         ours = {"PATH": path, "OMP_NUM_THREADS": "1", "PREFECT_HOME": str(self.prefect_home), "DVC_NO_ANALYTICS": "1"}
         git = {f"GIT_{who}_{what}": "test@localhost" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
         server = {"PREFECT_API_URL": self.api} if self.api else {}
-        return {**inherited, **ours, **git, **server, "DO_NOT_TRACK": "1", **more}
+        # A service has no SHELL, and DVC then takes sh: the one that stays between it and the command, if it may.
+        return {**inherited, **ours, **git, **server, "DO_NOT_TRACK": "1", "SHELL": "/bin/sh", **more}
 
     def run(self, *command: str, **more: str) -> subprocess.CompletedProcess[str]:
         """Run a command to its end and return it, output and all; the caller judges the exit code."""
