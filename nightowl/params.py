@@ -76,6 +76,8 @@ class PrepareParams(Section):
 
     image_size: Annotated[int, Field(ge=32, le=8192, multiple_of=32)] = Field(640, description="network input side, pixels")
     max_quarantined_fraction: Fraction = Field(0.1, description="more broken images than this stop the night")
+    cache: Literal["raw", "jpeg"] = Field("raw", description="form of training images kept on disk; jpeg alters pixels")
+    jpeg_quality: Annotated[int, Field(ge=50, le=100)] = Field(95, description="of the jpeg form")
 
 
 class AugmentParams(Section):

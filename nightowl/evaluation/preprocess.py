@@ -6,9 +6,10 @@ Shapes: H, W the image's sides; S the network's side; N boxes.
 
 from dataclasses import dataclass
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
+
+from nightowl.data.resize import letterbox_size, resized
 
 PADDING_GREY = 114
 
@@ -35,8 +36,7 @@ class Letterbox:
 
 def plan_letterbox(width: int, height: int, size: int) -> tuple[Letterbox, tuple[int, int]]:
     """Where an image goes in a square of `size`, and its (width, height) there; the spare pixel goes right or below."""
-    scale = min(size / height, size / width)
-    inner_width, inner_height = max(round(width * scale), 1), max(round(height * scale), 1)
+    inner_width, inner_height = letterbox_size(width, height, size)
     pad_x, pad_y = round((size - inner_width) / 2 - 0.1), round((size - inner_height) / 2 - 0.1)
     plan = Letterbox(width, height, inner_width / width, inner_height / height, pad_x, pad_y)
     return plan, (inner_width, inner_height)
@@ -45,9 +45,14 @@ def plan_letterbox(width: int, height: int, size: int) -> tuple[Letterbox, tuple
 def letterbox(image_bgr: NDArray[np.uint8], size: int) -> tuple[NDArray[np.float32], Letterbox]:
     """The image (H, W, 3) as the network's input (3, S, S), RGB in 0..1, and how it was laid there."""
     height, width = image_bgr.shape[:2]
-    plan, inner = plan_letterbox(width, height, size)
-    resized = image_bgr if inner == (width, height) else cv2.resize(image_bgr, inner, interpolation=cv2.INTER_LINEAR)
-    square = np.full((size, size, 3), PADDING_GREY, np.uint8)
-    square[plan.pad_y : plan.pad_y + inner[1], plan.pad_x : plan.pad_x + inner[0]] = resized
-    chw = np.ascontiguousarray(square[..., ::-1].transpose(2, 0, 1))
+    plan, _ = plan_letterbox(width, height, size)
+    inner = resized(image_bgr, letterbox_size(width, height, size))
+    chw = np.ascontiguousarray(padded(inner, plan, size)[..., ::-1].transpose(2, 0, 1))
     return chw.astype(np.float32) / np.float32(255), plan
+
+
+def padded(inner: NDArray[np.uint8], plan: Letterbox, size: int) -> NDArray[np.uint8]:
+    """An image already scaled by `plan` (h, w, 3), in its place on the grey square (S, S, 3)."""
+    square = np.full((size, size, 3), PADDING_GREY, np.uint8)
+    square[plan.pad_y : plan.pad_y + inner.shape[0], plan.pad_x : plan.pad_x + inner.shape[1]] = inner
+    return square

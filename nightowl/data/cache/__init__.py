@@ -1,0 +1,14 @@
+"""The prepared cache: images decoded and scaled to the training size once, kept by what they are, read by memory map.
+
+    place      where a cache lies, and its locks
+    forms      raw or JPEG: what the bytes of an image are
+    entries    one row an image: what it is, where its bytes lie, their checksum
+    shards     many images in one file, published whole
+    forecast   bytes and seconds before it starts; refuses what would not fit
+    build      what is missing is added; what is damaged is made anew
+    packed     the reader
+    prune      what has not been used goes
+    opening    all of it in one call
+
+docs/prepared-cache.md has the layout on disk.
+"""

@@ -1,0 +1,63 @@
+"""Where the images of a cache lie, and whether their bytes are still what was written."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nightowl.data.cache.entries import ROW, Key, Rows, aligned, checksum, keys
+from nightowl.data.cache.place import Place
+from nightowl.data.cache.shards import PIXELS, Shard, mark_damaged, read_shards
+from nightowl.data.threads import stream_in_threads
+from nightowl.progress import Track
+
+Found = dict[Key, tuple[Shard, int]]
+
+
+def locate(place: Place, wanted: Sequence[Key]) -> Found:
+    """The shard and row of each wanted image that the cache has; the newest, where there are several."""
+    needed = frozenset(wanted)
+    shards = read_shards(place.shards)
+    return {key: (shard, number) for shard in shards for number, key in enumerate(keys(shard.rows)) if key in needed}
+
+
+def everything(shard: Shard) -> Found:
+    """All images of one shard."""
+    return {key: (shard, number) for number, key in enumerate(keys(shard.rows))}
+
+
+def keep_sound(found: Found, progress: Track) -> Found:
+    """Those whose bytes agree with their checksum. The others are marked, so that nobody finds them again."""
+    stored = {shard.folder: np.memmap(shard.folder / PIXELS, np.uint8, "r") for shard, _ in found.values()}
+    order = list(found)
+    sound, damaged = Found(), defaultdict[Path, list[Key]](list)
+    agree = stream_in_threads(lambda key: _agrees(found[key], stored), order, "checking prepared images", progress)
+    for key, agrees in zip(order, agree, strict=True):
+        if agrees:
+            sound[key] = found[key]
+        else:
+            damaged[found[key][0].folder].append(key)
+    for folder, lost in damaged.items():
+        mark_damaged(folder, lost)
+    return sound
+
+
+def rows_of(wanted: Sequence[Key], found: Found) -> tuple[Rows, list[str]]:
+    """The rows of `wanted`, in that order, and the names of the shards that they count."""
+    names = sorted({shard.name for shard, _ in found.values()})
+    numbers = {name: number for number, name in enumerate(names)}
+    rows = np.zeros(len(wanted), ROW)
+    for place, key in enumerate(wanted):
+        shard, row = found[key]
+        rows[place] = shard.rows[row]
+        rows[place]["shard"] = numbers[shard.name]
+    return rows, names
+
+
+def _agrees(place: tuple[Shard, int], stored: Mapping[Path, NDArray[np.uint8]]) -> bool:
+    shard, number = place
+    row = shard.rows[number]
+    first = int(row["offset"])
+    return checksum(stored[shard.folder][first : first + aligned(int(row["num_bytes"]))]) == int(row["checksum"])

@@ -1,0 +1,76 @@
+"""What preparing images will take, in bytes and seconds, said before it starts; refused when the disk has no room for it."""
+
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from nightowl.data.cache.entries import ALIGNMENT, aligned
+from nightowl.data.cache.forms import Form
+from nightowl.data.manifest import Image
+from nightowl.data.resize import Rule, letterbox_size, training_size
+from nightowl.data.threads import stream_in_threads
+from nightowl.errors import StorageError
+from nightowl.progress import untracked
+
+_ONE_IN, _AT_MOST = 32, 32
+_SPARE_BYTES = 16 << 20  # left on the disk for indexes and for others
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """Bytes and seconds for `num_images`, judged by `num_sampled` of them; raw bytes are counted, not judged."""
+
+    num_images: int
+    num_sampled: int
+    num_bytes: int
+    seconds: float
+
+    def __str__(self) -> str:
+        basis = "1 image" if self.num_sampled == 1 else f"{self.num_sampled} images"
+        return (
+            f"preparing {self.num_images} images: {gigabytes(self.num_bytes)}, about {self.seconds:.0f} s (judged by {basis} "
+            "made first)"
+        )
+
+
+def forecast(images: Sequence[Image], form: Form, raw_bytes: int, prepare: Callable[[Image], bytes]) -> Forecast:
+    """What `prepare` of all `images` will take, from a few taken evenly; `raw_bytes` is what their pixels take."""
+    step = max(_ONE_IN, -(-len(images) // _AT_MOST))
+    sampled = images[step // 2 :: step] or images[:1]
+    begun = time.monotonic()
+    stored = list(stream_in_threads(prepare, sampled, "sampling", untracked))
+    scale = len(images) / len(sampled)
+    seconds = (time.monotonic() - begun) * scale
+    num_bytes = raw_bytes if form.name == "raw" else round(sum(map(len, stored)) * scale) + ALIGNMENT * len(images)
+    return Forecast(len(images), len(sampled), num_bytes, seconds)
+
+
+def raw_bytes(images: Sequence[Image], image_size: int, rule: Rule) -> int:
+    """Bytes of the pixels of `images` at training size, each aligned."""
+    by_rule = training_size if rule == "load_image" else letterbox_size
+    sizes = (by_rule(image.width, image.height, image_size) for image in images)
+    return sum(aligned(3 * size.width * size.height) for size in sizes)
+
+
+def require_room(expected: Forecast, form: Form, folder: Path, limit_bytes: int | None, free_bytes: int | None = None) -> None:
+    """Raises StorageError when the disk of `folder`, or the limit of the cache, has no room for what is expected."""
+    free = shutil.disk_usage(folder).free if free_bytes is None else free_bytes
+    needed = expected.num_bytes + _SPARE_BYTES
+    smaller = "set prepare.cache: jpeg in params (about a sixth of the bytes), or " if form.name == "raw" else ""
+    if needed > free:
+        raise StorageError(
+            f"{folder}: the prepared cache needs {gigabytes(needed)} for {expected.num_images} images, {gigabytes(free)} are "
+            f"free; free some space, {smaller}set NIGHTOWL_HOME to a larger disk"
+        )
+    if limit_bytes is not None and expected.num_bytes > limit_bytes:
+        raise StorageError(
+            f"{folder}: the prepared cache needs {gigabytes(expected.num_bytes)} for {expected.num_images} images, the setting "
+            f"cache_max_gb allows {gigabytes(limit_bytes)}; {smaller}raise it"
+        )
+
+
+def gigabytes(num_bytes: int) -> str:
+    """Bytes for people: MB or GB, decimal."""
+    return f"{num_bytes / 1e9:.1f} GB" if num_bytes >= 1e9 else f"{num_bytes / 1e6:.1f} MB"

@@ -1,0 +1,40 @@
+"""A split of a dataset version, ready to be read: built where it is not, checked where it is."""
+
+import sys
+from pathlib import Path
+from typing import Literal
+
+from nightowl.data.cache.build import Means, Recipe, build_cache
+from nightowl.data.cache.forms import Form
+from nightowl.data.cache.packed import PackedImages
+from nightowl.data.cache.place import FOLDER
+from nightowl.data.manifest import Manifest
+from nightowl.params import PrepareParams
+from nightowl.settings import Settings, home_of
+
+
+def open_cache(
+    dataset: Manifest, split: Literal["train", "val"], source: Path, params: PrepareParams, settings: Settings
+) -> PackedImages:
+    """The images of `dataset.of(split)`, in that order, as `params` prepare them; their files lie under `source`.
+
+    Call it once a training, before there are processes; they open the same by `PackedImages(packed.index)`, or get it as it is.
+
+    Raises:
+        DataError, StorageError: as `build_cache` does.
+    """
+    index = build_cache(dataset.of(split), source, recipe(params, split), home_of(settings) / FOLDER, Means(say=_say))
+    return PackedImages(index)
+
+
+def recipe(params: PrepareParams, split: Literal["train", "val"]) -> Recipe:
+    """Training images as ultralytics scales them, in the form that params name; those of val exactly as letterbox would
+    have them, and always raw, so that a figure of val is one of the pixels that are shipped."""
+    if split == "val":
+        return Recipe(params.image_size, "letterbox", Form("raw"))
+    form = Form("raw") if params.cache == "raw" else Form("jpeg", params.jpeg_quality)
+    return Recipe(params.image_size, "load_image", form)
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr)
