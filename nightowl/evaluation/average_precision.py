@@ -1,6 +1,10 @@
-"""Average precision as COCO defines it, computed by faster-coco-eval; equal to pycocotools, crowds ignored.
+"""Average precision and average recall as COCO defines them, computed by faster-coco-eval; equal to pycocotools.
 
-A class without truth has no average precision: its entries are NaN here and None in the records, never zero.
+Crowds count neither way, and neither do objects and detections of another size where one size is asked for. A class without
+truth has no figures: its entries are NaN here and None in the records, never zero.
+
+T IoU thresholds (0.50 to 0.95 in steps of 0.05), R = 101 recall points, C classes, A areas (all, small, medium, large), M
+limits of detections an image and class.
 """
 
 from dataclasses import dataclass
@@ -10,37 +14,56 @@ from faster_coco_eval import COCO, COCOeval_faster
 from numpy.typing import NDArray
 
 from nightowl.evaluation.detections import Detections
+from nightowl.evaluation.sizes import AREAS, EVERY_AREA, SIZES, Size
 from nightowl.evaluation.truth import Truth
 
-EVERY_AREA = [0.0, 1e10]
+RECALL_LIMITS = (1, 10, 100)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AveragePrecision:
-    """Precision (T, R, C) at T IoU thresholds (0.50 to 0.95 in steps of 0.05), R = 101 recall points, of C classes."""
+    """Precision (T, R, C, A) at the most detections that count, and the recall reached (T, C, A, M) at each of `limits`."""
 
     iou_thresholds: NDArray[np.float64]
     recall_points: NDArray[np.float64]
     precision: NDArray[np.float64]
+    recall: NDArray[np.float64]
+    limits: tuple[int, ...]
 
-    def per_class(self, iou: float | None = None) -> NDArray[np.float64]:
-        """Average precision (C,) at one IoU threshold, or over all of them; NaN for a class without truth."""
+    def per_class(self, iou: float | None = None, size: Size | None = None) -> NDArray[np.float64]:
+        """Average precision (C,) at one IoU threshold, or over all of them, of objects of one size or of any; NaN without."""
         chosen = slice(None) if iou is None else np.isclose(self.iou_thresholds, iou)
-        average: NDArray[np.float64] = self.precision[chosen].mean(axis=(0, 1))
+        average: NDArray[np.float64] = self.precision[chosen, :, :, _place(size)].mean(axis=(0, 1))
+        return average
+
+    def recall_per_class(self, limit: int, size: Size | None = None) -> NDArray[np.float64]:
+        """Average recall (C,) over the IoU thresholds with `limit` detections an image and class; NaN without truth."""
+        at = self.limits.index(min(limit, self.limits[-1]))
+        average: NDArray[np.float64] = self.recall[:, :, _place(size), at].mean(axis=0)
         return average
 
 
 def average_precision(truth: Truth, detections: Detections, max_detections: int) -> AveragePrecision:
-    """Average precision of detections against truth with the same images and classes, `max_detections` an image and class."""
+    """Figures of detections against truth with the same images and classes, `max_detections` an image and class."""
     reference, results = _reference(truth), _results(detections)
     scorer = COCOeval_faster(reference, reference.loadRes(results), iouType="bbox", print_function=_silent)
-    scorer.params.maxDets = [max_detections]
-    scorer.params.areaRng, scorer.params.areaRngLbl = [EVERY_AREA], ["all"]
+    scorer.params.maxDets = sorted({*(min(limit, max_detections) for limit in RECALL_LIMITS), max_detections})
+    scorer.params.areaRng = [list(EVERY_AREA), *(list(AREAS[size]) for size in SIZES)]
+    scorer.params.areaRngLbl = ["all", *SIZES]
     scorer.evaluate()
     scorer.accumulate()
-    precision = np.asarray(scorer.eval["precision"], np.float64)[..., 0, 0]
-    thresholds, recall = np.asarray(scorer.params.iouThrs), np.asarray(scorer.params.recThrs)
-    return AveragePrecision(thresholds, recall, np.where(precision < 0, np.nan, precision))
+    precision, recall = (np.asarray(scorer.eval[name], np.float64) for name in ("precision", "recall"))
+    return AveragePrecision(
+        np.asarray(scorer.params.iouThrs),
+        np.asarray(scorer.params.recThrs),
+        np.where(precision < 0, np.nan, precision)[..., -1],
+        np.where(recall < 0, np.nan, recall),
+        tuple(scorer.params.maxDets),
+    )
+
+
+def _place(size: Size | None) -> int:
+    return 0 if size is None else 1 + SIZES.index(size)
 
 
 def _reference(truth: Truth) -> COCO:

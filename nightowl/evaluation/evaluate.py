@@ -10,11 +10,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nightowl.evaluation.average_precision import AveragePrecision, average_precision
+from nightowl.evaluation.average_precision import RECALL_LIMITS, AveragePrecision, average_precision
 from nightowl.evaluation.check import check_measurable
 from nightowl.evaluation.detections import Detections
-from nightowl.evaluation.metrics import ClassMetrics, Curves, Metrics
+from nightowl.evaluation.matches import Matches, precompute_matches
+from nightowl.evaluation.metrics import AverageRecall, ClassMetrics, Curves, Metrics, SizeMetrics
 from nightowl.evaluation.operating import BestF1, ClassThreshold, OperatingPoint, best_f1
+from nightowl.evaluation.sizes import AREAS, SIZES, within
 from nightowl.evaluation.truth import FALSE_ALARM, IGNORED, Truth, confusion, match
 
 
@@ -52,7 +54,7 @@ def evaluate(
     """
     check_measurable(truth, detections, subject.split, truth_needed)
     precision = average_precision(truth, detections, max_detections)
-    points = _points(truth, detections, match(truth, detections))
+    points = _points(precompute_matches(truth, detections, max_detections))
     metrics = Metrics(
         model=subject.model,
         weights_sha256=subject.weights_sha256,
@@ -65,6 +67,8 @@ def evaluate(
         map50_95=_mean(precision.per_class()),
         classes=_classes(truth, precision, points),
         seconds_per_image=subject.seconds_per_image,
+        ar=_recall(precision, None),
+        sizes=_sizes(truth, precision, None),
     )
     return Measured(metrics, _curves(truth, detections, precision, confusion_confidence))
 
@@ -75,24 +79,25 @@ def choose_operating_point(truth: Truth, detections: Detections, dataset_version
     matched = match(truth, detections)
     counted = matched != IGNORED
     overall = best_f1(detections.score[counted], matched[counted] != FALSE_ALARM, int(truth.counts().sum()))
+    points = _points(precompute_matches(truth, detections, len(detections) + 1))
     thresholds = [
         ClassThreshold(name=name, confidence=point.confidence if point else None)
-        for name, point in zip(truth.classes, _points(truth, detections, matched), strict=True)
+        for name, point in zip(truth.classes, points, strict=True)
     ]
     return OperatingPoint(split=split, dataset_version=dataset_version, overall=overall.confidence, classes=tuple(thresholds))
 
 
-def _points(truth: Truth, detections: Detections, matched: NDArray[np.int64]) -> list[BestF1 | None]:
-    """The best F1 of each class, None without truth."""
+def _points(matches: Matches) -> list[BestF1 | None]:
+    """The best F1 of each class at IoU 0.5, None without truth."""
     points = []
-    for class_id, num_truth in enumerate(truth.counts()):
-        own = (detections.class_id == class_id) & (matched != IGNORED)
-        points.append(best_f1(detections.score[own], matched[own] != FALSE_ALARM, int(num_truth)) if num_truth else None)
+    for one in matches.per_class:
+        counted, num_truth = ~one.ignored[0], int(one.num_truth.sum())
+        points.append(best_f1(one.score[counted], one.found[0][counted], num_truth) if num_truth else None)
     return points
 
 
 def _classes(truth: Truth, precision: AveragePrecision, points: Sequence[BestF1 | None]) -> tuple[ClassMetrics, ...]:
-    ap50, ap50_95, counts = precision.per_class(0.5), precision.per_class(), truth.counts()
+    ap50, ap75, ap50_95, counts = precision.per_class(0.5), precision.per_class(0.75), precision.per_class(), truth.counts()
     return tuple(
         ClassMetrics(
             name=name,
@@ -102,13 +107,41 @@ def _classes(truth: Truth, precision: AveragePrecision, points: Sequence[BestF1 
             precision=point.precision if point else None,
             recall=point.recall if point else None,
             best_f1_confidence=point.confidence if point else None,
+            ap75=_known(ap75[i]),
+            ar=_recall(precision, i),
+            sizes=_sizes(truth, precision, i),
         )
         for i, (name, point) in enumerate(zip(truth.classes, points, strict=True))
     )
 
 
+def _recall(precision: AveragePrecision, class_id: int | None) -> AverageRecall:
+    """Average recall of one class, or the mean over those that have truth."""
+    ar1, ar10, ar100 = (_figure(precision.recall_per_class(limit), class_id) for limit in RECALL_LIMITS)
+    return AverageRecall(ar1=ar1, ar10=ar10, ar100=ar100)
+
+
+def _sizes(truth: Truth, precision: AveragePrecision, class_id: int | None) -> tuple[SizeMetrics, ...]:
+    """Figures by size of one class, or their means over those that have truth of the size."""
+    own = ~truth.ignore if class_id is None else ~truth.ignore & (truth.class_id == class_id)
+    return tuple(
+        SizeMetrics(
+            size=size,
+            num_truth=int((own & within(truth.boxes_xyxy, AREAS[size])).sum()),
+            ap50=_figure(precision.per_class(0.5, size), class_id),
+            ap50_95=_figure(precision.per_class(None, size), class_id),
+            ar100=_figure(precision.recall_per_class(100, size), class_id),
+        )
+        for size in SIZES
+    )
+
+
+def _figure(per_class: NDArray[np.float64], class_id: int | None) -> float | None:
+    return _mean(per_class) if class_id is None else _known(per_class[class_id])
+
+
 def _curves(truth: Truth, detections: Detections, precision: AveragePrecision, confidence: float) -> Curves:
-    at_50 = precision.precision[0].T
+    at_50 = precision.precision[0, :, :, 0].T
     counts = confusion(truth, detections, confidence)
     return Curves(
         classes=truth.classes,

@@ -2,7 +2,9 @@
 under any weighting of the images is a weighted count.
 
 The matching is COCO's: an image and class at a time, best score first, each takes the free object of highest IoU (of equals
-the last); a crowd is taken any number of times and counts neither way; from the `max_detections` best on, nothing counts.
+the last); a crowd is taken any number of times and counts neither way; from the `max_detections` best on, nothing counts. Where
+one size is asked for, objects of another are taken last and once and count neither way, as do detections of another size that
+find nothing.
 
 T IoU thresholds, N detections, M objects, I images, P pairs of a detection and an object.
 """
@@ -15,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nightowl.evaluation.detections import Detections
+from nightowl.evaluation.sizes import EVERY_AREA, within
 from nightowl.evaluation.truth import Truth
 
 IOU_THRESHOLDS = np.linspace(0.5, 0.95, 10)
@@ -54,20 +57,21 @@ class _Pairs:
         return _Pairs(self.detection[chosen], self.truth[chosen], self.iou[chosen])
 
 
-def precompute_matches(truth: Truth, detections: Detections, max_detections: int) -> Matches:
-    """The matches of `detections` with `truth`, which must have the same images and classes."""
+def precompute_matches(
+    truth: Truth, detections: Detections, max_detections: int, area: tuple[float, float] = EVERY_AREA
+) -> Matches:
+    """The matches of `detections` with the objects of `truth` whose `area` lies in the range; same images and classes."""
     assert truth.images == detections.images and truth.classes == detections.classes
     rows, keys = _counted(detections, len(truth.images), max_detections)
-    pairs = _pairs(truth, detections, rows, keys)
-    crowded = truth.ignore[pairs.truth]
-    found = _greedy(pairs.select(~crowded), keys, len(truth.class_id))
-    ignored = ~found & (_best_crowd(pairs.select(crowded), len(rows)) >= _LEAST_IOU)
+    aside = truth.ignore | ~within(truth.boxes_xyxy, area)
+    found, ignored = _greedy(_pairs(truth, detections, rows, keys), keys, truth.ignore, aside)
+    ignored |= ~found & ~within(detections.boxes_xyxy[rows], area)
     class_id, score, image_index = detections.class_id[rows], detections.score[rows], detections.image_index[rows]
     edges = np.searchsorted(class_id, np.arange(len(truth.classes) + 1))
     per_class = []
     for index, (first, last) in enumerate(pairwise(edges)):
         order = first + np.argsort(-score[first:last], kind="stable")
-        own = truth.image_index[(truth.class_id == index) & ~truth.ignore]
+        own = truth.image_index[(truth.class_id == index) & ~aside]
         num_truth = np.bincount(own, minlength=len(truth.images)).astype(np.int32)
         images = image_index[order].astype(np.int64)
         per_class.append(ClassMatches(images, score[order], found[:, order], ignored[:, order], num_truth))
@@ -125,33 +129,41 @@ def _iou(boxes: NDArray[np.float64], others: NDArray[np.float64], crowd: NDArray
     return ratio
 
 
-def _greedy(pairs: _Pairs, keys: NDArray[np.int64], num_truth: int) -> NDArray[np.bool_]:
-    """Which detections (T, N) take an object. A round serves the next best detection of every image and class at once."""
-    found = np.zeros((len(_LEAST_IOU), len(keys)), np.bool_)
-    taken = np.zeros((len(_LEAST_IOU), num_truth), np.bool_)
+def _greedy(
+    pairs: _Pairs, keys: NDArray[np.int64], crowd: NDArray[np.bool_], aside: NDArray[np.bool_]
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which detections (T, N) take an object, and which one that is `aside` (M,): it counts neither way.
+
+    A round serves the next best detection of every image and class at once.
+    """
+    found, ignored = (np.zeros((len(_LEAST_IOU), len(keys)), np.bool_) for _ in range(2))
+    taken = np.zeros((len(_LEAST_IOU), len(crowd)), np.bool_)
     contenders, number = np.unique(pairs.detection, return_counts=True)
     turn = np.repeat(_place_in_run(keys[contenders]), number)
     by_turn = np.argsort(turn, kind="stable")
     edges = np.searchsorted(turn[by_turn], np.arange(turn.max(initial=-1) + 2))
     for start, stop in pairwise(edges):
-        _serve(pairs.select(by_turn[start:stop]), found, taken)
-    return found
+        served = pairs.select(by_turn[start:stop])
+        threshold, detection, truth = _serve(served, taken, aside)
+        counts = ~aside[truth]
+        found[threshold[counts], detection[counts]] = True
+        ignored[threshold[~counts], detection[~counts]] = True
+        once = ~crowd[truth]
+        taken[threshold[once], truth[once]] = True
+    return found, ignored
 
 
-def _serve(pairs: _Pairs, found: NDArray[np.bool_], taken: NDArray[np.bool_]) -> None:
-    """Let each detection of `pairs` take its best free object at each threshold; no two of them share an object."""
+def _serve(pairs: _Pairs, taken: NDArray[np.bool_], aside: NDArray[np.bool_]) -> tuple[NDArray[np.int64], ...]:
+    """What each detection of `pairs` takes: threshold, detection and object (K,); no two detections share an object."""
     served, starts = np.unique(pairs.detection, return_index=True)
+    number = np.diff(starts, append=len(pairs.iou))
     free = (pairs.iou >= _LEAST_IOU) & ~taken[:, pairs.truth]
+    counts = ~aside[pairs.truth]
+    if not counts.all():  # an object that counts is taken before any that does not, however much closer that is
+        free &= counts | ~np.repeat(np.logical_or.reduceat(free & counts, starts, axis=1), number, axis=1)
     value = np.where(free, pairs.iou, -1.0)
-    best = np.repeat(np.maximum.reduceat(value, starts, axis=1), np.diff(starts, append=len(pairs.iou)), axis=1)
+    best = np.repeat(np.maximum.reduceat(value, starts, axis=1), number, axis=1)
     place = np.where(free & (value == best), np.arange(len(pairs.iou)), -1)
     choice = np.maximum.reduceat(place, starts, axis=1)
     threshold, column = np.nonzero(choice >= 0)
-    found[threshold, served[column]] = True
-    taken[threshold, pairs.truth[choice[threshold, column]]] = True
-
-
-def _best_crowd(pairs: _Pairs, num_detections: int) -> NDArray[np.float64]:
-    best = np.zeros(num_detections)
-    np.maximum.at(best, pairs.detection, pairs.iou)
-    return best
+    return threshold, served[column], pairs.truth[choice[threshold, column]]

@@ -8,9 +8,28 @@ from typing import Annotated
 
 from pydantic import Field
 
+from nightowl.evaluation.sizes import Size
 from nightowl.records import Record
 
 Unit = Annotated[float, Field(ge=0, le=1)]
+
+
+class AverageRecall(Record):
+    """Recall averaged over IoU 0.50 to 0.95, with the 1, 10 and 100 best detections an image and class."""
+
+    ar1: Unit | None
+    ar10: Unit | None
+    ar100: Unit | None
+
+
+class SizeMetrics(Record):
+    """Figures of the objects of one size (COCO's: below 32 x 32 pixels, to 96 x 96, above); `ar100` is average recall."""
+
+    size: Size
+    num_truth: int
+    ap50: Unit | None
+    ap50_95: Unit | None
+    ar100: Unit | None
 
 
 class ClassMetrics(Record):
@@ -23,10 +42,31 @@ class ClassMetrics(Record):
     precision: Unit | None
     recall: Unit | None
     best_f1_confidence: Unit | None
+    ap75: Unit | None = None
+    ar: AverageRecall | None = None
+    sizes: tuple[SizeMetrics, ...] = ()
+
+
+class SliceMetrics(Record):
+    """Figures on the images of one slice; means are over the classes that occur in it."""
+
+    name: str
+    num_images: int
+    num_truth: int
+    map50: Unit | None
+    map50_95: Unit | None
+    classes: tuple["SliceClass", ...]
+
+
+class SliceClass(Record):
+    name: str
+    num_truth: int
+    ap50: Unit | None
+    ap50_95: Unit | None
 
 
 class Metrics(Record):
-    """Figures of one model on one split of one dataset version."""
+    """Figures of one model on one split of one dataset version; `ar` and `sizes` are means over the classes that have truth."""
 
     model: str = Field(description="what was measured: `candidate`, or NAME vN")
     weights_sha256: str
@@ -39,6 +79,9 @@ class Metrics(Record):
     map50_95: Unit | None
     classes: tuple[ClassMetrics, ...]
     seconds_per_image: float
+    ar: AverageRecall | None = None
+    sizes: tuple[SizeMetrics, ...] = ()
+    slices: tuple[SliceMetrics, ...] = ()
 
 
 class Curves(Record):

@@ -11,12 +11,20 @@ from pycocotools.cocoeval import COCOeval
 
 from nightowl.evaluation.average_precision import average_precision
 from nightowl.evaluation.detections import Detections
+from nightowl.evaluation.sizes import AREAS, SIZES, within
 from nightowl.evaluation.truth import Truth, truth_of
 from tests.evaluation.scenes import CLASSES, a_scene
 
 
 def by_pycocotools(truth: Truth, detections: Detections, max_detections: int) -> NDArray[np.float64]:
     """Precision (T, R, C), NaN without truth, by the reference implementation."""
+    return scored_by_pycocotools(truth, detections, [max_detections])[0][..., 0]
+
+
+def scored_by_pycocotools(
+    truth: Truth, detections: Detections, limits: list[int]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Precision (T, R, C, A) at the last of `limits` and recall (T, C, A, M), NaN without truth."""
 
     def xywh(box: NDArray[np.floating]) -> list[float]:
         x1, y1, x2, y2 = map(float, box)
@@ -46,20 +54,36 @@ def by_pycocotools(truth: Truth, detections: Detections, max_detections: int) ->
     with contextlib.redirect_stdout(io.StringIO()):
         reference.createIndex()
         scorer = COCOeval(reference, reference.loadRes(results), "bbox")
-        scorer.params.maxDets = [max_detections]
+        scorer.params.maxDets = limits
         scorer.evaluate()
         scorer.accumulate()
-    precision = scorer.eval["precision"][..., 0, 0]
-    return np.where(precision < 0, np.nan, precision)
+    precision, recall = (np.where(scorer.eval[name] < 0, np.nan, scorer.eval[name]) for name in ("precision", "recall"))
+    return precision[..., -1], recall
 
 
 @pytest.mark.parametrize("seed", range(8))
-@pytest.mark.parametrize(("max_detections", "why"), [(100, "as COCO"), (2, "more found than counts")])
-def test_it_equals_pycocotools(seed: int, max_detections: int, why: str) -> None:
-    images, detections = a_scene(seed)
+@pytest.mark.parametrize(
+    ("max_detections", "limits", "why"),
+    [(100, [1, 10, 100], "as COCO"), (300, [1, 10, 100, 300], "more than COCO"), (2, [1, 2], "more found than counts")],
+)
+def test_it_equals_pycocotools_in_every_size_class_and_limit(
+    seed: int, max_detections: int, limits: list[int], why: str
+) -> None:
+    images, detections = a_scene(seed, scale=1 + seed % 4)
     truth = truth_of(CLASSES, images)
-    ours = average_precision(truth, detections, max_detections).precision
-    assert np.allclose(ours, by_pycocotools(truth, detections, max_detections), atol=1e-6, equal_nan=True), why
+    ours = average_precision(truth, detections, max_detections)
+    precision, recall = scored_by_pycocotools(truth, detections, limits)
+    assert list(ours.limits) == limits, why
+    assert np.allclose(ours.precision, precision, atol=1e-6, equal_nan=True), why
+    assert np.allclose(ours.recall, recall, atol=1e-6, equal_nan=True), why
+
+
+def test_the_scenes_hold_objects_of_every_size_and_crowds() -> None:
+    """Otherwise the comparison with pycocotools would compare nothing."""
+    truth = truth_of(CLASSES, [image for seed in range(8) for image in a_scene(seed, scale=1 + seed % 4)[0]])
+    for size in SIZES:
+        assert (within(truth.boxes_xyxy, AREAS[size]) & ~truth.ignore).sum() >= 3
+    assert truth.ignore.sum() > 3
 
 
 def test_a_class_without_truth_has_no_figure() -> None:

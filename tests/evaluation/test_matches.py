@@ -8,9 +8,10 @@ from nightowl.evaluation.average_precision import average_precision
 from nightowl.evaluation.bootstrap import weighted_average_precision
 from nightowl.evaluation.detections import Detections
 from nightowl.evaluation.matches import IOU_THRESHOLDS, precompute_matches
+from nightowl.evaluation.sizes import AREAS, SIZES, Size
 from nightowl.evaluation.truth import FALSE_ALARM, IGNORED, Truth, match, truth_of
 from tests.evaluation.scenes import CLASSES, a_scene
-from tests.evaluation.test_average_precision import by_pycocotools
+from tests.evaluation.test_average_precision import by_pycocotools, scored_by_pycocotools
 
 
 def plain(truth: Truth, detections: Detections, max_detections: int = 100) -> NDArray[np.float64]:
@@ -28,10 +29,21 @@ def test_average_precision_from_matches_equals_pycocotools(seed: int, max_detect
     assert np.allclose(plain(truth, detections, max_detections), expected, atol=1e-9, equal_nan=True), why
 
 
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("seed", range(6))
+def test_average_precision_of_one_size_equals_pycocotools(size: Size, seed: int) -> None:
+    images, detections = a_scene(seed, num_images=30, scale=1 + seed % 4)
+    truth = truth_of(CLASSES, images)
+    expected = scored_by_pycocotools(truth, detections, [100])[0][..., 1 + SIZES.index(size)].mean(axis=1)
+    matches = precompute_matches(truth, detections, 100, AREAS[size])
+    ours = weighted_average_precision(matches, np.ones((1, len(truth.images)), np.int32))[0]
+    assert np.allclose(ours, expected, atol=1e-9, equal_nan=True)
+
+
 def test_it_equals_the_evaluator_on_many_images() -> None:
     images, detections = a_scene(99, num_images=400)
     truth = truth_of(CLASSES, images)
-    expected = average_precision(truth, detections, 100).precision.mean(axis=1)
+    expected = average_precision(truth, detections, 100).precision[..., 0].mean(axis=1)
     assert np.allclose(plain(truth, detections), expected, atol=1e-9, equal_nan=True)
 
 

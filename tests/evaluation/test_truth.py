@@ -65,7 +65,7 @@ def test_recall_by_matching_equals_the_recall_of_average_precision(seed: int) ->
     precision = average_precision(truth, detections, 1000)
     for class_id in range(3):
         found = (matched[detections.class_id == class_id] >= 0).sum()
-        reached = precision.recall_points[precision.precision[0, :, class_id] > 0].max(initial=0)
+        reached = precision.recall_points[precision.precision[0, :, class_id, 0] > 0].max(initial=0)
         assert reached <= found / truth.counts()[class_id] + 1e-9 < reached + 0.01 + 1e-9
 
 
