@@ -7,9 +7,11 @@
     │   ├── DataError                       a data set: missing, empty, ambiguous, out of its own names
     │   ├── WeightsError                    base weights: absent, wrong task, wrong digest
     │   ├── RegistryError                   the registry: unreadable, no such model, no such version
+    │   ├── CheckpointError                 a checkpoint: of another training, or of incompatible code
     │   ├── RemoteError                     an object store: not reached, no such bucket, no permission
     │   └── StorageError                    the disk: full, read-only, no permission
     ├── StageFailed               exit 1    a stage ended with an error; trying again would not help
+    │   └── Fenced                          another process has taken this training over
     └── Interrupted               exit 130  stopped from outside; run it again and it goes on
         └── Preempted             exit 75   the machine was taken back
 
@@ -49,6 +51,10 @@ class RegistryError(UserError):
     pass
 
 
+class CheckpointError(UserError):
+    pass
+
+
 class RemoteError(UserError):
     pass
 
@@ -59,6 +65,10 @@ class StorageError(UserError):
 
 class StageFailed(NightowlError):
     exit_code = 1
+
+
+class Fenced(StageFailed):
+    pass
 
 
 class Interrupted(NightowlError):

@@ -46,7 +46,7 @@ def write_atomic(path: Path, content: bytes | str) -> None:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
-    _fsync_folder(path.parent)
+    fsync_folder(path.parent)
 
 
 @contextmanager
@@ -63,7 +63,7 @@ def publishing_folder(target: Path) -> Iterator[Path]:
     except BaseException:
         shutil.rmtree(scratch, ignore_errors=True)
         raise
-    _fsync_folder(target.parent)
+    fsync_folder(target.parent)
 
 
 def write_record(path: Path, record: BaseModel) -> None:
@@ -76,7 +76,8 @@ def canonical_json(value: object) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
-def _fsync_folder(folder: Path) -> None:
+def fsync_folder(folder: Path) -> None:
+    """Have the names in `folder` on the disk: without it a rename may be undone by a power failure."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -37,6 +37,17 @@ class Settings(BaseSettings):
     registry_uri: str | None = Field(None, description="an MLflow server or database; default: SQLite in the home")
     registry_artifacts: str | None = Field(None, description="where a new registry keeps files, e.g. s3://bucket/models")
     weights: Path | None = Field(None, description="folder of base weights; default: `weights` in the home")
+    checkpoints: str | None = Field(
+        None, description="folder or s3:// address of checkpoints; default: `checkpoints` in the home"
+    )
+    checkpoint_every_seconds: Annotated[float, Field(gt=0)] = Field(
+        120.0,
+        description="time between two checkpoints within an epoch; longer where they would cost more than 1 % of the time",
+    )
+    checkpoint_keep: Annotated[int, Field(ge=1, le=1000)] = Field(2, description="newest checkpoints that are kept")
+    checkpoint_keep_every_epochs: Annotated[int, Field(ge=0)] = Field(
+        0, description="each so many epochs the checkpoint at the end is kept for good; 0: none"
+    )
     allow_downloads: bool = Field(True, description="may published base weights that params name be downloaded?")
     device: str = Field("auto", pattern=r"^(auto|cpu|\d+)$", description="auto, cpu, or a CUDA device index")
     num_workers: Annotated[int, Field(ge=0, le=256)] = Field(2, description="data loader processes a device")
@@ -58,7 +69,7 @@ PROCESS_VARIABLES = ("NIGHTOWL_STAGE",)
 
 
 def load_settings(root: Path) -> Settings:
-    """The settings in force for the checkout at `root`, with `home` and `weights` as absolute paths: a relative one is meant
+    """The settings in force for the checkout at `root`, with its folders as absolute paths: a relative one is meant
     from `root`, from wherever it is read. A variable that is set to nothing is not set.
 
     Raises:
@@ -84,7 +95,10 @@ def load_settings(root: Path) -> Settings:
     except (ValueError, OSError) as error:
         raise SettingsError(f"{path}: not readable as TOML: {error}") from error
     home = _absolute(root, values.home or main_checkout(root) / ".nightowl")
-    return values.model_copy(update={"home": home, "weights": _absolute(root, values.weights or home / "weights")})
+    named = values.checkpoints
+    checkpoints = named if named is None or "://" in named else str(_absolute(root, Path(named)))
+    weights = _absolute(root, values.weights or home / "weights")
+    return values.model_copy(update={"home": home, "weights": weights, "checkpoints": checkpoints})
 
 
 def as_environment(settings: Settings) -> dict[str, str]:

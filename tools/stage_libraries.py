@@ -19,6 +19,8 @@ from nightowl.stages.workspace import STAGES
 # one. What they import is theirs.
 FRAME = {
     "nightowl",
+    "nightowl.checkpoint.place",
+    "nightowl.cloud.bucket",
     "nightowl.data.source",
     "nightowl.errors",
     "nightowl.files",

@@ -54,9 +54,11 @@ def parse_refusal(status: int, headers: Mapping[str, str], body: bytes) -> Refus
     return Refusal(status, values.get("Code", ""), message, region, headers.get("retry-after"))
 
 
-def explain(refusal: Refusal, place: Place, key: str | None, region: str, endpoint: str) -> RemoteError:
-    """`key` inside the place, or None for its listing; `region` and `endpoint` are what was asked."""
-    action, what = ("s3:GetObject", f"{place.url}{key}") if key is not None else ("s3:ListBucket", place.url)
+def explain(
+    refusal: Refusal, place: Place, key: str | None, region: str, endpoint: str, action: str = "s3:GetObject"
+) -> RemoteError:
+    """`key` inside the place, or None for its listing; `region` and `endpoint` are what was asked, `action` what for."""
+    action, what = (action, f"{place.url}{key}") if key is not None else ("s3:ListBucket", place.url)
     if refusal.code == "NoSuchBucket":
         return RemoteError(f"{what}: there is no bucket {place.bucket!r} at {endpoint}; check its name and the endpoint")
     if refusal.region and refusal.region != region and refusal.status in (301, 307, 400, 403):

@@ -1,0 +1,35 @@
+"""All that decides a training's result, gathered: data, the params that bear on it, base weights, our code, libraries."""
+
+from collections.abc import Iterable
+from importlib.metadata import version
+from pathlib import Path
+
+from nightowl.checkpoint.identity import Identity, flat
+from nightowl.files import sha256_file
+from nightowl.params import Params
+from nightowl.training.base import BaseWeights
+
+_LIBRARIES = ("numpy", "opencv-python-headless", "torch", "ultralytics")
+
+
+def training_identity(dataset_sha256: str, params: Params, base: BaseWeights, code: Iterable[Path]) -> Identity:
+    """`code` are the files and folders whose Python source the training runs."""
+    return Identity(
+        dataset_sha256=dataset_sha256,
+        params=flat({"prepare": {"image_size": params.prepare.image_size}, "train": params.train.model_dump(mode="json")}),
+        base=flat(base.model_dump(mode="json")),
+        code={_name(file): sha256_file(file) for file in _sources(code)},
+        libraries={name: version(name) for name in _LIBRARIES},
+    )
+
+
+def _sources(code: Iterable[Path]) -> list[Path]:
+    """The Python files of files and folders, in order of path."""
+    return sorted(file for path in code for file in (path.rglob("*.py") if path.is_dir() else [path]))
+
+
+def _name(file: Path) -> str:
+    """A source file's name from the package on: the same in every checkout."""
+    parts = file.parts
+    start = max((place for place, part in enumerate(parts) if part == "nightowl"), default=len(parts) - 2)
+    return "/".join(parts[start:])
