@@ -71,6 +71,25 @@ class DataParams(Section):
     split: SplitParams = SplitParams()
 
 
+class TilingParams(Section):
+    """How large images are looked at: in overlapping square tiles, each scaled to the network's input. For tiny objects."""
+
+    size_px: Annotated[int, Field(ge=32, le=16_384)] = Field(640, description="side of a tile, pixels of the original image")
+    overlap: Annotated[float, Field(ge=0, le=0.75)] = Field(
+        0.2, description="part of a side that neighbours share; at least the largest object, or none sees it whole"
+    )
+    min_visible: Annotated[float, Field(gt=0, le=1)] = Field(
+        0.5, description="a box cut by a tile's edge is learnt in it, clipped, if this part of its area lies inside"
+    )
+    empty_fraction: Fraction = Field(0.1, description="part of the tiles without a box that training sees")
+    merge: Literal["union", "suppress"] = Field(
+        "union", description="boxes of one class from two tiles that match: their hull, or the better one alone"
+    )
+    merge_overlap: Annotated[float, Field(gt=0, le=1)] = Field(
+        0.5, description="they match from this intersection on, as a part of the smaller box"
+    )
+
+
 class PrepareParams(Section):
     """How images are made ready for the network."""
 
@@ -78,6 +97,7 @@ class PrepareParams(Section):
     max_quarantined_fraction: Fraction = Field(0.1, description="more broken images than this stop the night")
     cache: Literal["raw", "jpeg"] = Field("raw", description="form of training images kept on disk; jpeg alters pixels")
     jpeg_quality: Annotated[int, Field(ge=50, le=100)] = Field(95, description="of the jpeg form")
+    tiling: TilingParams | None = Field(None, description="for images much larger than their objects; null: whole images")
 
 
 class AugmentParams(Section):

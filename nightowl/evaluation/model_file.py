@@ -2,11 +2,13 @@
 
 from typing import Literal
 
+from nightowl.params import TilingParams
 from nightowl.records import Record
 
 
 class ModelRecord(Record):
-    """The facts a runner needs. `head` is `raw` (boxes and class scores an anchor, NMS to do) or `end2end` (NMS-free)."""
+    """The facts a runner needs. `head` is `raw` (boxes and class scores an anchor, NMS to do) or `end2end` (NMS-free). With
+    `tiling` it was trained on tiles, and looks at an image in such."""
 
     architecture: str
     classes: tuple[str, ...]
@@ -18,3 +20,4 @@ class ModelRecord(Record):
     epochs_done: int
     best_epoch: int
     precision: str = "fp32"
+    tiling: TilingParams | None = None

@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 
 from nightowl.data.images import load_bgr
 from nightowl.errors import DataError, StorageError, UserError
-from nightowl.evaluation.detect import Model, finish
+from nightowl.evaluation.detect import finish, merged, model_of, views_of
 from nightowl.evaluation.draw import DrawnBox, class_colour, draw_boxes
 from nightowl.evaluation.metrics import Unit
 from nightowl.evaluation.postprocess import Found
-from nightowl.evaluation.preprocess import letterbox
 from nightowl.evaluation.runners import OnnxRunner
 from nightowl.files import write_atomic, write_record
 from nightowl.progress import track
@@ -87,10 +86,11 @@ def predict(
 
 def look(runner: OnnxRunner, name: str, image_bgr: NDArray[np.uint8], thresholds: NDArray[np.float32]) -> Found:
     """What is found on one image (H, W, 3) from the thresholds (C,) up, best first. Raises StageFailed on NaN."""
-    model = runner.card.model
-    tensor, plan = letterbox(image_bgr, model.image_size)
-    ready = Model(runner, model.classes, model.image_size, model.head)
-    found = finish(name, runner(tensor[None])[0], plan, ready, runner.card.limits)
+    limits = runner.card.limits
+    ready = model_of(runner.card.model, runner)
+    views = views_of(image_bgr, ready)
+    tiles = [finish(name, runner(tensor[None])[0], plan, window, ready, limits) for tensor, plan, window in views]
+    found = merged(tiles, ready, limits)
     counts = found.score >= thresholds[found.class_id]
     return Found(found.boxes_xyxy[counts], found.score[counts], found.class_id[counts])
 

@@ -13,7 +13,7 @@ from nightowl.data.blobs import BlobStore
 from nightowl.data.manifest import Manifest, read_manifest
 from nightowl.data.source import source_folder
 from nightowl.evaluation.champion import ChampionRecord, read_champion
-from nightowl.evaluation.detect import Detected, Model
+from nightowl.evaluation.detect import Detected, model_of
 from nightowl.evaluation.detections import write_detections
 from nightowl.evaluation.device import torch_device
 from nightowl.evaluation.evaluate import Measured, Subject, choose_operating_point
@@ -48,7 +48,7 @@ def _candidate(limits: EvaluateParams, workspace: Workspace, dataset: Manifest, 
     record = ModelRecord.model_validate_json(workspace.model.read_bytes())
     module = load_torch_model(workspace.weights, record.weights_sha256)
     runner = TorchRunner(module, torch_device(workspace.settings.device))
-    model = Model(runner, record.classes, record.image_size, record.head)
+    model = model_of(record, runner)
     on_val = detect_split(model, dataset, "val", source, limits)
     write_detections(out / "candidate_val.parquet", on_val.detections)
     version = dataset.version()
@@ -72,7 +72,7 @@ def _champion(
     blobs = BlobStore(home_of(workspace.settings) / "blobs")
     runner = OnnxRunner(blobs.verified_path(champion.onnx_sha256, f"the ONNX of champion v{champion.version}"))
     facts = runner.card.model
-    seen = detect_split(Model(runner, facts.classes, facts.image_size, facts.head), dataset, "test", source, limits)
+    seen = detect_split(model_of(facts, runner), dataset, "test", source, limits)
     found = seen._replace(detections=seen.detections.with_classes(common))
     name = f"{champion.detector} v{champion.version}"
     subject = Subject(name, champion.weights_sha256, dataset.version(), "test", seen.seconds_per_image)

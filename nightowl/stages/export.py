@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from nightowl.data.manifest import Manifest, read_manifest
 from nightowl.data.source import source_folder
 from nightowl.evaluation.card import ModelCard
-from nightowl.evaluation.detect import Model, Source
+from nightowl.evaluation.detect import Source, model_of
 from nightowl.evaluation.evaluate import Subject
 from nightowl.evaluation.measure import detect_split, measure, sources_of
 from nightowl.evaluation.metrics import Metrics
@@ -67,8 +67,7 @@ def compare(params: Params, workspace: Workspace, trained: TorchRunner, exported
 
 def _measure(params: Params, dataset: Manifest, folder: Path, exported: OnnxRunner) -> Metrics:
     record = exported.card.model
-    model = Model(exported, record.classes, record.image_size, record.head)
-    found = detect_split(model, dataset, "test", folder, params.evaluate)
+    found = detect_split(model_of(record, exported), dataset, "test", folder, params.evaluate)
     subject = Subject("export", record.weights_sha256, dataset.version(), "test", found.seconds_per_image)
     overall = exported.card.operating.overall
     return measure(dataset, dataset.classes, found, subject, params.evaluate, overall).metrics
