@@ -48,5 +48,7 @@ def _part_of_smaller(box: NDArray[np.float32], others: NDArray[np.float32]) -> N
     """Intersection of `box` (4,) with each of `others` (N, 4), by the area of the smaller of the two; 0 without area."""
     sides = np.maximum(np.minimum(box[2:], others[:, 2:]) - np.maximum(box[:2], others[:, :2]), 0)
     smaller = np.minimum(np.prod(box[2:] - box[:2]), np.prod(others[:, 2:] - others[:, :2], axis=1))
-    part: NDArray[np.float32] = np.divide(np.prod(sides, axis=1), smaller, out=np.zeros(len(others), np.float32), where=smaller > 0)
+    part: NDArray[np.float32] = np.divide(
+        np.prod(sides, axis=1), smaller, out=np.zeros(len(others), np.float32), where=smaller > 0
+    )
     return part

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from nightowl.errors import DataError, StageFailed
 from nightowl.evaluation.detect import Model, Source, ahead, detect
-from nightowl.params import EvaluateParams
+from nightowl.params import EvaluateParams, TilingParams
 
 LIMITS = EvaluateParams()
 
@@ -80,3 +80,34 @@ def test_no_more_than_asked_is_prepared_ahead() -> None:
             with lock:
                 taken += 1
     assert taken == 50
+
+
+def bright_spots(batch: NDArray[np.float32]) -> NDArray[np.float32]:
+    """A model that finds one box, the bounds of what is brighter than grey; score: the part of its input that is."""
+    output = np.zeros((len(batch), 5, 1), np.float32)
+    for view, row in zip(batch[:, 0] > 0.6, output[:, :, 0], strict=True):
+        ys, xs = np.nonzero(view)
+        if len(xs):
+            x1, x2, y1, y2 = xs.min(), xs.max() + 1, ys.min(), ys.max() + 1
+            row[:] = (x1 + x2) / 2, (y1 + y2) / 2, x2 - x1, y2 - y1, 0.5 + view.mean() / 2
+    return output
+
+
+@pytest.mark.parametrize("batch", [1, 4, 16])
+def test_tiles_of_a_large_image_give_boxes_in_its_pixels_once_each(batch: int) -> None:
+    scan = np.zeros((200, 600, 3), np.uint8)
+    objects = [(20, 20, 44, 36), (90, 100, 114, 130), (560, 160, 600, 200)]  # the second lies across two tiles
+    for x1, y1, x2, y2 in objects:
+        scan[y1:y2, x1:x2] = 255
+    tiled = Model(bright_spots, ("thing",), 96, "raw", TilingParams(size_px=96, overlap=0.4))
+    sources = [grey(0), Source("scan", lambda: scan), grey(0, 600, 200)]
+    found = detect(tiled, sources, LIMITS, "test", batch).detections
+    assert set(found.image_index.tolist()) == {1}
+    assert sorted(found.boxes_xyxy.tolist()) == sorted([list(map(float, box)) for box in objects])
+
+
+def test_a_tile_as_large_as_the_image_changes_nothing() -> None:
+    tiled = MODEL._replace(tiling=TilingParams(size_px=64))
+    whole, tiles = (detect(model, [grey(200), grey(90)], LIMITS, "test").detections for model in (MODEL, tiled))
+    assert whole.boxes_xyxy.tolist() == tiles.boxes_xyxy.tolist()
+    assert whole.score.tolist() == tiles.score.tolist()
