@@ -104,6 +104,9 @@ class AugmentParams(Section):
     """Training-time augmentation; the names and meanings are those of ultralytics."""
 
     mosaic: Fraction = 1.0
+    mosaic_last: Fraction | None = Field(
+        None, description="its probability in the last epoch before it is closed, reached in a straight line; null: as at first"
+    )
     mixup: Fraction = 0.0
     hsv_h: Fraction = 0.015
     hsv_s: Fraction = 0.7

@@ -17,7 +17,8 @@ class Batch:
 
     `images`: uint8 (N, 3, S, S), RGB, contiguous. `boxes_cxcywh_norm`: float32 (M, 4), fractions of S. `class_ids`: int64 (M,).
     `owners`: int64 (M,), ascending: which of the N images a box belongs to. `samples`: int64 (N,), the images' numbers in the
-    training set.
+    training set. `hsv_gains`: float32 (N, 3), relative gains of hue, saturation and value that the images still lack; None when
+    there is nothing left to apply.
     """
 
     images: NDArray[np.uint8]
@@ -25,6 +26,7 @@ class Batch:
     class_ids: NDArray[np.int64]
     owners: NDArray[np.int64]
     samples: NDArray[np.int64]
+    hsv_gains: NDArray[np.float32] | None = None
 
     def __len__(self) -> int:
         return len(self.images)
@@ -38,6 +40,7 @@ class Batch:
             class_ids=self.class_ids[low:high],
             owners=self.owners[low:high] - first,
             samples=self.samples[first:last],
+            hsv_gains=None if self.hsv_gains is None else self.hsv_gains[first:last],
         )
 
 

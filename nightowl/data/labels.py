@@ -1,0 +1,50 @@
+"""The boxes of a whole training set in three arrays, so that they are shared and sent to workers cheaply."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nightowl.data.manifest import Image
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """Boxes of N images, M in all, one image after the other.
+
+    `boxes_xyxy_norm`: float64 (M, 4), fractions of the image's width and height. `class_ids`: int64 (M,). `starts`: int64
+    (N + 1,); image i has the boxes from `starts[i]` to `starts[i + 1]`.
+    """
+
+    boxes_xyxy_norm: NDArray[np.float64]
+    class_ids: NDArray[np.int64]
+    starts: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def of(self, image: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Boxes and class ids of one image, as views."""
+        low, high = self.starts[image], self.starts[image + 1]
+        return self.boxes_xyxy_norm[low:high], self.class_ids[low:high]
+
+    def most(self) -> int:
+        """The largest number of boxes that one image has."""
+        return int(np.diff(self.starts).max(initial=0))
+
+
+def labels_of(images: Sequence[Image]) -> Labels:
+    """The boxes of `images` in their order. Crowds are left out: they are neither object nor background."""
+    rows, ids, counts = list[tuple[float, float, float, float]](), list[int](), list[int]()
+    for image in images:
+        boxes = [box for box in image.boxes if not box.ignore]
+        width, height = image.width, image.height
+        rows += [(box.x1 / width, box.y1 / height, box.x2 / width, box.y2 / height) for box in boxes]
+        ids += [box.class_id for box in boxes]
+        counts.append(len(boxes))
+    return Labels(
+        np.array(rows, dtype=np.float64).reshape(-1, 4),
+        np.array(ids, dtype=np.int64),
+        np.concatenate(([0], np.cumsum(counts, dtype=np.int64))),
+    )

@@ -1,0 +1,62 @@
+"""Which images make up each optimizer step: a function of (seed, epoch, step) alone.
+
+An epoch is one permutation of the whole set; step b is its b-th slice of `global_batch` images, and a rank takes its
+contiguous share of the slice. So a position is two integers, and another world size gets the same images in each step.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nightowl.params import TrainParams
+
+_EPOCH_STREAM = 1 << 63  # no sample has this number: the permutation's stream is none of theirs
+
+
+@dataclass(frozen=True, slots=True)
+class Sampler:
+    """`rank` of `world_size` processes, of which each sees its own share of every step."""
+
+    num_images: int
+    global_batch: int
+    seed: int
+    rank: int = 0
+    world_size: int = 1
+
+    def num_steps(self) -> int:
+        """Optimizer steps of an epoch; the last one may have fewer images than the others."""
+        return -(-self.num_images // self.global_batch)
+
+    def most(self) -> int:
+        """The largest share that any rank gets."""
+        return -(-min(self.global_batch, self.num_images) // self.world_size)
+
+    def shares(self, epoch: int, first: int = 0) -> list[NDArray[np.int64]]:
+        """This rank's images in each step of `epoch` (from 0), from step `first` on."""
+        order = np.random.Generator(np.random.Philox(key=np.array([self.seed << 32 | epoch, _EPOCH_STREAM], dtype=np.uint64)))
+        images = order.permutation(self.num_images)
+        return [self._own(images[step * self.global_batch :][: self.global_batch]) for step in range(first, self.num_steps())]
+
+    def _own(self, images: NDArray[np.int64]) -> NDArray[np.int64]:
+        low, high = _share(len(images), self.rank, self.world_size)
+        return images[low:high]
+
+
+def _share(number: int, rank: int, world_size: int) -> tuple[int, int]:
+    return number * rank // world_size, number * (rank + 1) // world_size
+
+
+def mosaic_probability(train: TrainParams, epoch: int) -> float:
+    """How likely a mosaic is in `epoch` (from 0): from `mosaic` in a straight line to `mosaic_last` in the last epoch before it
+    is closed; 0 in the last `close_mosaic_epochs`."""
+    open_epochs = train.epochs - train.close_mosaic_epochs
+    if epoch >= open_epochs:
+        return 0.0
+    begin, end = train.augment.mosaic, train.augment.mosaic_last
+    return begin if end is None or open_epochs == 1 else begin + (end - begin) * epoch / (open_epochs - 1)
+
+
+def mixup_probability(train: TrainParams, epoch: int) -> float:
+    """How likely a mixup is in `epoch`: none in the last `close_mosaic_epochs`, as upstream has it."""
+    return 0.0 if epoch >= train.epochs - train.close_mosaic_epochs else train.augment.mixup
