@@ -161,6 +161,9 @@ class GateParams(Section):
         0.02, description="how far mAP50-95 may lie below the champion's, absolute; superiority allows none"
     )
     confidence: Annotated[float, Field(ge=0.5, lt=1)] = Field(0.95, description="of each bound, one-sided")
+    error_budget: Annotated[float, Field(gt=0)] = Field(
+        1.0, description="expected false promotions on one test set, over all nights; each decision spends a share of the rest"
+    )
     num_resamples: Annotated[int, Field(ge=100, le=1_000_000)] = Field(1000, description="of the test images, paired")
     group_pattern: str | None = Field(
         None, description="regular expression on the path; images of one group (a lot, a video) are resampled together"
@@ -169,6 +172,8 @@ class GateParams(Section):
 
     @model_validator(mode="after")
     def _check(self) -> "GateParams":
+        if 1 - self.confidence > self.error_budget:
+            raise ValueError("error_budget must be at least 1 - confidence, or the first night could not spend its share")
         _require_pattern(self.group_pattern)
         return self
 

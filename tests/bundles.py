@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 
+from nightowl.evaluation.budget import Spending
 from nightowl.evaluation.champion import ChampionRecord
 from nightowl.evaluation.metrics import ClassMetrics, Curves, Metrics
 from nightowl.evaluation.model_file import ModelRecord
@@ -25,7 +26,8 @@ RANDOM_WEIGHTS = BaseWeights(kind="yaml", name="yolo11n.yaml", sha256=None)
 
 @dataclass(frozen=True)
 class Made:
-    """What a pretended night made; `weights` are any bytes that tell it from another."""
+    """What a pretended night made; `weights` are any bytes that tell it from another. `better_than` names the reference that it
+    was shown to be better than."""
 
     night: str = "20261130T020000-abc1234"
     detector: str = "demo"
@@ -35,6 +37,9 @@ class Made:
     parity: bool = True
     dirty: bool = False
     champion: ChampionRecord | None = None
+    reference: ChampionRecord | None = None
+    better_than: str | None = None
+    spending: Spending | None = None
     base: BaseWeights = RANDOM_WEIGHTS
     params: Params = field(default_factory=Params)
 
@@ -48,6 +53,8 @@ def stage_files(folder: Path, made: Made) -> BundleFiles:
         "inputs/manifest.jsonl": b"{}\n",
         "inputs/findings.json": b"[]\n",
         "inputs/champion.json": (made.champion.model_dump_json() if made.champion else "null").encode(),
+        "inputs/reference.json": (made.reference.model_dump_json() if made.reference else "null").encode(),
+        "inputs/decisions.json": b"[]\n",
         "results.csv": b"epoch,map50\n1,0.5\n",
         "quarantine.json": b"[]\n",
         "dvc.lock": b"schema: '2.0'\n",
@@ -164,4 +171,7 @@ def _verdict(made: Made, weights: str) -> Verdict:
         checks=(),
         candidate_sha256=weights,
         champion_version=made.champion.version if made.champion else None,
+        spending=made.spending,
+        reference_version=made.better_than,
+        renews_reference=made.better_than is not None,
     )

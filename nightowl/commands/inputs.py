@@ -34,6 +34,8 @@ def show(name: Name) -> None:
     from nightowl.commands.place import workspace_of
     from nightowl.data.findings import read_findings
     from nightowl.data.manifest import read_manifest
+    from nightowl.evaluation.budget import read_history
+    from nightowl.evaluation.champion import read_champion
     from nightowl.training.base import BaseWeights
 
     workspace = workspace_of(name)
@@ -46,6 +48,9 @@ def show(name: Name) -> None:
     print(f"findings         {len(read_findings(workspace.findings))}")
     print(f"base weights     {base.name} {base.sha256 or '(random weights)'}")
     print(f"champion         {' '.join(workspace.champion.read_text().split())}")
+    reference = read_champion(workspace.reference)
+    print(f"reference        version {reference.version}" if reference else "reference        none")
+    print(f"decisions        {len(read_history(workspace.decisions))} of past nights")
 
 
 @app.command()

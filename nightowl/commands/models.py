@@ -1,14 +1,16 @@
-"""`nightowl models`, `promote` and `rollback`: what the registry holds, and who is champion."""
+"""`nightowl models`, `promote`, `rollback` and `reference`: what the registry holds, and who is champion."""
 
 import json
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nightowl.registry.decisions import budget_left, reference_of
 from nightowl.registry.history import user_name
 
 if TYPE_CHECKING:
     from nightowl.registry.history import Event
+    from nightowl.registry.store import Registry
     from nightowl.registry.version import VersionInfo
 
 Name = Annotated[str, typer.Argument(help="the detector")]
@@ -22,24 +24,30 @@ def models(
     name: Annotated[str | None, typer.Argument(help="the detector; all of them without it")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of a table")] = False,
 ) -> None:
-    """List the registered versions, newest first, and the history of champions."""
+    """List the registered versions, newest first, what is left of the error budget, and the history of champions."""
     from nightowl.commands.place import settings_here, workspace_of
     from nightowl.registry.store import open_registry
 
     registry = open_registry(settings_here())
     names = [name] if name else registry.detectors()
-    found = {detector: (registry.versions(detector), registry.history(detector)) for detector in names}
+    found = {detector: _found(registry, detector) for detector in names}
     if name and not found[name][0]:
         workspace_of(name)  # a name that params.yaml does not list either is a misspelt one
     if as_json:
         print(json.dumps({detector: _plain(*rows) for detector, rows in found.items()}, indent=2))
         return
-    if not any(versions for versions, _ in found.values()):
+    if not any(versions for versions, _, _ in found.values()):
         what = f"{name} has no registered version" if name else "no detector has a registered version"
         print(f"{what} in {registry.describe()}; a night makes one: nightowl night {name or 'NAME'}")
         return
-    for detector, (versions, events) in found.items():
-        _show(detector, versions, events)
+    for detector, rows in found.items():
+        _show(detector, *rows)
+
+
+def _found(registry: "Registry", detector: str) -> "tuple[list[VersionInfo], list[Event], str | None]":
+    """Versions, history, and the number of the reference."""
+    versions, events = registry.versions(detector), registry.history(detector)
+    return versions, events, reference_of(events, versions)
 
 
 def promote(
@@ -72,13 +80,28 @@ def rollback(name: Name, reason: Reason) -> None:
     print(f"{name}: version {now} is the champion again; taken back: version {before.version if before else 'unknown'}")
 
 
-def _show(detector: str, versions: "list[VersionInfo]", events: "list[Event]") -> None:
+def reference(
+    name: Name, version: Annotated[str, typer.Argument(help="the version's number, or champion")], reason: Reason
+) -> None:
+    """Hold candidates of NAME against VERSION, so that steps within the margin add up to no decline; the champion stays."""
+    from nightowl.commands.place import settings_here
+    from nightowl.registry.store import open_registry
+
+    registry = open_registry(settings_here())
+    before = registry.reference(name)
+    made = registry.set_reference(name, version, reason, by=user_name())
+    assert before is not None, "without a champion it would have been refused"
+    change = "already; nothing was changed" if before.version == made else f"now; before it: version {before.version}"
+    print(f"{name}: version {made} is the reference {change}")
+
+
+def _show(detector: str, versions: "list[VersionInfo]", events: "list[Event]", reference: str | None) -> None:
     """A table on a terminal; elsewhere one line a version, tabs between, for other programs."""
     from rich.console import Console
     from rich.table import Table
 
     console = Console()
-    rows = [_row(info) for info in reversed(versions)]
+    rows = [_row(info, reference) for info in reversed(versions)]
     if not console.is_terminal:
         for row in rows:
             print("\t".join((detector, *row)))
@@ -86,17 +109,32 @@ def _show(detector: str, versions: "list[VersionInfo]", events: "list[Event]") -
     shown = len(_HEADER) if console.width >= _WIDE_COLUMNS else _NARROW
     table = Table(*_HEADER[:shown], title=detector, title_justify="left")
     for row in rows:
-        table.add_row(*row[:shown], style="bold" if row[1] == "champion" else None)
+        table.add_row(*row[:shown], style="bold" if row[1].startswith("champion") else None)
     console.print(table)
+    console.print(_budget_in_words(versions), markup=False, highlight=False)
     for event in reversed(events):
         console.print(_told(event), markup=False, highlight=False)
 
 
-def _row(info: "VersionInfo") -> tuple[str, ...]:
+def _budget_in_words(versions: "list[VersionInfo]") -> str:
+    """What is left of the error budget of the test set that was judged on last."""
+    budget = budget_left(versions)
+    if budget is None:
+        return "error budget: nothing was spent yet; no night has compared a candidate with a champion"
+    return (
+        f"error budget: {budget.left:.3g} of {budget.total:g} expected false promotions left on the test set of night "
+        f"{budget.night} ({budget.num_images} images, {budget.num_decisions} decisions)"
+    )
+
+
+def _row(info: "VersionInfo", reference: str | None) -> tuple[str, ...]:
     record = info.record
     return (
         info.version,
-        info.state + (" (forced)" if info.forced else "") + (" (dirty tree)" if record.dirty else ""),
+        info.state
+        + (", reference" if info.version == reference else "")
+        + (" (forced)" if info.forced else "")
+        + (" (dirty tree)" if record.dirty else ""),
         record.night_id,
         _figure(record.map50),
         _figure(record.map50_95),
@@ -108,13 +146,19 @@ def _row(info: "VersionInfo") -> tuple[str, ...]:
     )
 
 
-def _plain(versions: "list[VersionInfo]", events: "list[Event]") -> dict[str, object]:
+def _plain(versions: "list[VersionInfo]", events: "list[Event]", reference: str | None) -> dict[str, object]:
+    budget = budget_left(versions)
     rows = [info.model_dump(mode="json") | {"champion": info.champion, "taken_back": info.taken_back} for info in versions]
-    return {"versions": rows, "history": [event.model_dump(mode="json") for event in events]}
+    return {
+        "versions": rows,
+        "reference": reference,
+        "error_budget": budget.model_dump(mode="json") if budget else None,
+        "history": [event.model_dump(mode="json") for event in events],
+    }
 
 
 def _told(event: "Event") -> str:
-    did = {"promote": "promoted", "rollback": "went back to"}[event.action]
+    did = {"promote": "promoted", "rollback": "went back to", "reference": "took for reference"}[event.action]
     came_from = f", from version {event.came_from}" if event.came_from else ""
     note = {"done": "", "begun": " (not completed)", "abandoned": " (never came to pass)"}[event.state]
     forced = " by force" if event.forced else ""

@@ -1,8 +1,10 @@
-"""The champion as pinned for a night: the facts that the candidate is judged against, without the registry that holds them."""
+"""The champion, or the reference, as pinned for a night: what the candidate is judged against, without the registry that
+holds it."""
 
 from pathlib import Path
 
 from nightowl.errors import DataError
+from nightowl.files import write_atomic
 from nightowl.records import Record
 
 
@@ -17,6 +19,11 @@ class ChampionRecord(Record):
     weights_sha256: str
     onnx_sha256: str
     dataset_version: str
+
+
+def write_champion(path: Path, record: ChampionRecord | None) -> None:
+    """Publish the record at `path`, or `null`."""
+    write_atomic(path, (record.model_dump_json(indent=2) if record else "null") + "\n")
 
 
 def read_champion(path: Path) -> ChampionRecord | None:

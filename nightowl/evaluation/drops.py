@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nightowl.errors import StageFailed
+from nightowl.evaluation.budget import Spending
 from nightowl.evaluation.comparison import Comparison
 from nightowl.evaluation.intervals import (
     Interval,
@@ -23,10 +24,11 @@ from nightowl.evaluation.intervals import (
     p_value,
     superior,
 )
-from nightowl.evaluation.metrics import ClassMetrics
+from nightowl.evaluation.metrics import ClassMetrics, Metrics
 from nightowl.evaluation.verdict import Check
 from nightowl.evaluation.wording import (
     allowed_in_words,
+    budget_in_words,
     class_in_words,
     drop_in_words,
     nothing_shown_in_words,
@@ -50,14 +52,30 @@ class Pair:
 
 @dataclass(frozen=True)
 class Ground:
-    """What the words of a check need: the champion's version and the number of test images."""
+    """What the words of a check need: the version that the candidate is held against and the number of test images."""
 
     version: str
     num_images: int
 
 
-def drop_checks(gate: GateParams, pairs: Sequence[Pair], comparison: Comparison | None, ground: Ground) -> list[Check]:
+def shared(candidate: Metrics, other: Metrics) -> list[Pair]:
+    """The classes that both know, in the candidate's order."""
+    theirs = {c.name: c for c in other.classes}
+    return [Pair(c.name, c, theirs[c.name]) for c in candidate.classes if c.name in theirs]
+
+
+def pairs_of(candidate: Metrics, other: Metrics | None) -> list[Pair]:
+    """Those of them that occur in test."""
+    return [pair for pair in (shared(candidate, other) if other else []) if pair.candidate.ap50 is not None]
+
+
+def drop_checks(
+    gate: GateParams, pairs: Sequence[Pair], comparison: Comparison | None, ground: Ground, spending: Spending | None = None
+) -> list[Check]:
     """The checks against the champion. `figure` is the drop (champion less candidate), `limit` the largest allowed.
+
+    The mean is judged at the confidence that `spending` leaves for tonight; a class's loss is shown at the usual one, as it
+    can only refuse.
 
     Raises:
         StageFailed: when the rule asks for a comparison over resamples and there is none.
@@ -66,10 +84,12 @@ def drop_checks(gate: GateParams, pairs: Sequence[Pair], comparison: Comparison 
         detail = f"no class in common with version {ground.version} occurs in the {ground.num_images} test images"
         return [Check(rule=MEAN, passed=False, figure=None, limit=mean_limit(gate), detail=detail)]
     if gate.rule == "point":
-        return [_point_mean(gate, pairs, ground), *(_point_class(gate, pair, ground) for pair in pairs)]
+        return [point_mean(MEAN, gate, pairs, ground), *(_point_class(gate, pair, ground) for pair in pairs)]
     if comparison is None:
         raise StageFailed(f"gate: rule {gate.rule} needs the detections of candidate and champion; run evaluate again")
-    return [_resampled_mean(gate, pairs, comparison, ground), *_resampled_classes(gate, pairs, comparison, ground)]
+    better = gate.rule == "superiority"
+    mean = resampled_mean(MEAN, gate, pairs, comparison, ground, better=better, spending=spending)
+    return [mean, *_resampled_classes(gate, pairs, comparison, ground)]
 
 
 def mean_limit(gate: GateParams) -> float:
@@ -77,10 +97,17 @@ def mean_limit(gate: GateParams) -> float:
     return 0.0 if gate.rule == "superiority" else gate.margin
 
 
-def _point_mean(gate: GateParams, pairs: Sequence[Pair], ground: Ground) -> Check:
+def mean_gain(pairs: Sequence[Pair]) -> float:
+    """Candidate less the other in mAP50-95."""
+    ours, theirs = _means(pairs)
+    return ours - theirs
+
+
+def point_mean(rule: str, gate: GateParams, pairs: Sequence[Pair], ground: Ground) -> Check:
+    """The check `rule` of mAP50-95 by the figures alone."""
     ours, theirs = _means(pairs)
     words = drop_in_words("mAP50-95", None, ours, theirs, ground.version, ground.num_images, allowed_in_words(gate.margin))
-    return _point(MEAN, ours, theirs, gate.margin, words)
+    return _point(rule, ours, theirs, gate.margin, words)
 
 
 def _point_class(gate: GateParams, pair: Pair, ground: Ground) -> Check:
@@ -95,10 +122,21 @@ def _point(rule: str, ours: float, theirs: float, limit: float, detail: str) -> 
     return Check(rule=rule, passed=passed, figure=theirs - ours, limit=limit, detail=detail)
 
 
-def _resampled_mean(gate: GateParams, pairs: Sequence[Pair], comparison: Comparison, ground: Ground) -> Check:
+def resampled_mean(
+    rule: str,
+    gate: GateParams,
+    pairs: Sequence[Pair],
+    comparison: Comparison,
+    ground: Ground,
+    *,
+    better: bool,
+    spending: Spending | None,
+) -> Check:
+    """The check `rule` of mAP50-95: that it is `better`, or else that a loss beyond the margin is ruled out."""
     ours, theirs = _means(pairs)
-    drawn, number, confidence = comparison.of_mean, comparison.num_independent, gate.confidence
-    limit, better = mean_limit(gate), gate.rule == "superiority"
+    drawn, number = comparison.of_mean, comparison.num_independent
+    confidence = gate.confidence if spending is None else 1 - spending.alpha
+    limit = 0.0 if better else gate.margin
     answer = superior(drawn, number, confidence) if better else non_inferior(drawn, number, limit, confidence)
     bounds = _bounds(drawn, number, confidence)
     if bounds is None:
@@ -108,8 +146,12 @@ def _resampled_mean(gate: GateParams, pairs: Sequence[Pair], comparison: Compari
         words = unclear_in_words(bounds, None if better else limit, needed, ground.num_images)
     else:
         words = shown_in_words(bounds, None if better else limit, answer == "yes")
+    if answer == "unknown" and spending is not None:
+        usual = _bounds(drawn, number, gate.confidence)
+        fresh = images_that_suffice(ground.num_images, ours - theirs, usual, -limit) if usual else None
+        words += budget_in_words(spending, 1 - gate.confidence, fresh)
     return Check(
-        rule=MEAN,
+        rule=rule,
         passed=answer == "yes",
         figure=theirs - ours,
         limit=limit,

@@ -7,10 +7,12 @@ no disk, no clock, no model. Figures are average precisions from 0 to 1; a point
 from collections.abc import Sequence
 
 from nightowl.errors import StageFailed
+from nightowl.evaluation.budget import Spending
 from nightowl.evaluation.champion import ChampionRecord
 from nightowl.evaluation.comparison import Comparison
-from nightowl.evaluation.drops import Ground, Pair, drop_checks
+from nightowl.evaluation.drops import Ground, drop_checks, pairs_of, shared
 from nightowl.evaluation.metrics import ClassMetrics, Metrics
+from nightowl.evaluation.reference import Reference, reference_checks, renews_reference
 from nightowl.evaluation.verdict import Basis, Check, Outcome, Verdict
 from nightowl.evaluation.wording import floor_in_words, sentence_of
 from nightowl.params import GateParams
@@ -24,9 +26,12 @@ def judge(
     champion: Metrics | None,
     standing: ChampionRecord | None,
     comparison: Comparison | None = None,
+    spending: Spending | None = None,
+    reference: Reference | None = None,
 ) -> Verdict:
     """The verdict on `candidate`. `standing` is the pinned champion, `champion` what was measured of it tonight, `comparison`
-    how their difference varies with the images (not needed by the rule `point`).
+    how their difference varies with the images (not needed by the rule `point`). `spending` is what the error budget leaves
+    for tonight, `reference` the version that a slow decline is measured by (None where it is the champion itself).
 
     In this order: the champion itself is not judged again; too little data decides nothing; absolute floors; against the
     champion, over the classes that both know by name, the rule of params. What is shown to fail refuses; what the data cannot
@@ -37,11 +42,14 @@ def judge(
         StageFailed: when the two were not measured on the same images and truth, or a comparison is missing.
     """
     _refuse_unequal_ground(candidate, champion, standing)
-    basis, pairs = _basis(candidate, standing), _pairs(candidate, champion)
+    if reference is not None:
+        _refuse_unequal_ground(candidate, reference.measured, reference.record)
+    basis, pairs = _basis(candidate, standing), pairs_of(candidate, champion)
     version = standing.version if standing else None
     checks = [_enough_images(gate, candidate), *_floors(gate, candidate)]
     if standing is not None and basis == "against_champion":
-        checks += drop_checks(gate, pairs, comparison, Ground(standing.version, candidate.num_images))
+        checks += drop_checks(gate, pairs, comparison, Ground(standing.version, candidate.num_images), spending)
+        checks += reference_checks(gate, candidate, reference, spending)
     outcome = _outcome(candidate, standing, checks)
     return Verdict(
         outcome=outcome,
@@ -51,6 +59,9 @@ def judge(
         candidate_sha256=candidate.weights_sha256,
         champion_version=version,
         not_judged=tuple(c.name for c in candidate.classes if c.ap50 is None),
+        spending=spending,
+        reference_version=reference.record.version if reference else version,
+        renews_reference=outcome == "promote" and renews_reference(gate, candidate, champion, comparison, reference, spending),
     )
 
 
@@ -74,7 +85,7 @@ def _refuse_unequal_ground(candidate: Metrics, champion: Metrics | None, standin
             raise StageFailed(
                 f"gate: candidate and champion differ in {field} ({ours} and {theirs}); measure both on the same images"
             )
-    for pair in _shared(candidate, champion):
+    for pair in shared(candidate, champion):
         if _truth(pair.candidate) != _truth(pair.champion):
             raise StageFailed(
                 f"gate: class {pair.name} has {pair.candidate.num_truth} true objects for the candidate and "
@@ -133,16 +144,6 @@ def _common_names(candidate: Metrics, standing: ChampionRecord) -> list[str]:
 def _not_compared(candidate: Metrics, standing: ChampionRecord | None) -> list[str]:
     """Classes that only one of the two models knows."""
     return sorted({c.name for c in candidate.classes} ^ set(standing.classes)) if standing else []
-
-
-def _shared(candidate: Metrics, champion: Metrics) -> list[Pair]:
-    theirs = {c.name: c for c in champion.classes}
-    return [Pair(c.name, c, theirs[c.name]) for c in candidate.classes if c.name in theirs]
-
-
-def _pairs(candidate: Metrics, champion: Metrics | None) -> list[Pair]:
-    shared = _shared(candidate, champion) if champion else []
-    return [pair for pair in shared if pair.candidate.ap50 is not None]
 
 
 def _truth(metrics: ClassMetrics) -> tuple[int, bool, bool]:

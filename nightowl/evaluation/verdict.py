@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+from nightowl.evaluation.budget import Spending
 from nightowl.evaluation.intervals import Interval
 from nightowl.records import Record
 
@@ -28,7 +29,9 @@ class Check(Record):
 class Verdict(Record):
     """`promote` is True only for the outcome `promote`. `basis` says by which stated rule the candidate was judged.
 
-    `not_judged` names the classes that do not occur in test: no rule could be applied to them.
+    `not_judged` names the classes that do not occur in test: no rule could be applied to them. `spending` is what the decision
+    cost of the test set's error budget, None where nothing was compared under one. `renews_reference`: it was shown to be
+    better than the reference, version `reference_version` (or there is none to compare with), and takes its place if promoted.
     """
 
     outcome: Outcome
@@ -38,6 +41,9 @@ class Verdict(Record):
     candidate_sha256: str
     champion_version: str | None
     not_judged: tuple[str, ...] = ()
+    spending: Spending | None = None
+    reference_version: str | None = None
+    renews_reference: bool = False
 
     @property
     def promote(self) -> bool:

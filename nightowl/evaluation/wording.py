@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 
+from nightowl.evaluation.budget import Spending
 from nightowl.evaluation.intervals import Interval
 from nightowl.evaluation.verdict import Basis, Check, Outcome
 
@@ -73,6 +74,19 @@ def unclear_in_words(bounds: Interval, limit: float | None, needed: int | None, 
     return f", too few to tell: in truth {chance}, {_required(limit)}; {enough}"
 
 
+def budget_in_words(spending: Spending, usual: float, fresh: int | None) -> str:
+    """Why tonight asks for more than usual, where past decisions on this test set have spent much; else nothing.
+
+    `usual` is the error allowed on a fresh test set, `fresh` how many images of one would decide (None: no number).
+    """
+    if spending.alpha >= usual / 2:
+        return ""
+    spent = f"{_count(spending.num_before, 'decision')} on this test set {'has' if spending.num_before == 1 else 'have'} left"
+    would = f": {_rounded_up(fresh)} images of a new one would decide" if fresh is not None and fresh < 1_000_000 else ""
+    error = f"{spending.alpha * 100:.2g} %" if spending.alpha > 1e-6 else "next to nothing"
+    return f". {spent} {error} of error for tonight; replacing at least half of its images starts afresh{would}"
+
+
 def nothing_shown_in_words(independent: int, confidence: float) -> str:
     """Why so few images decide nothing, however large the difference."""
     least = math.ceil(-math.log2(1 - confidence) - 1e-9)
@@ -120,7 +134,7 @@ def _count(number: int, what: str) -> str:
 
 
 def _confidence(confidence: float) -> str:
-    return f"{confidence * 100:g} % confidence"
+    return f"{100 - float(f'{(1 - confidence) * 100:.2g}'):.12g} % confidence"
 
 
 def _required(limit: float | None) -> str:

@@ -9,12 +9,14 @@ from nightowl.cloud.mirror import PullReport
 from nightowl.data.findings import Finding, write_findings
 from nightowl.data.manifest import Manifest, write_manifest
 from nightowl.data.pin import build_manifest
-from nightowl.evaluation.champion import ChampionRecord
-from nightowl.files import publishing_folder, write_atomic, write_record
+from nightowl.evaluation.budget import write_history
+from nightowl.evaluation.champion import ChampionRecord, write_champion
+from nightowl.files import publishing_folder, write_record
 from nightowl.night.sources import carry_known, fetch_source, pins_cache, remember_source
 from nightowl.params import Params
+from nightowl.registry.decisions import decisions_of
 from nightowl.registry.record import BundleRecord
-from nightowl.registry.restore import champion_record, fetch_champion_blobs
+from nightowl.registry.restore import champion_record, fetch_champion_blobs, reference_record
 from nightowl.registry.store import Registry
 from nightowl.settings import home_of
 from nightowl.stages.workspace import Workspace
@@ -49,13 +51,18 @@ def pin_inputs(workspace: Workspace, params: Params, registry: Registry, source:
     champion = champion_record(registry, detector)
     if champion is not None:
         fetch_champion_blobs(registry, champion, home / "blobs")
+    reference = reference_record(registry, detector)
+    if reference is not None:
+        fetch_champion_blobs(registry, reference, home / "blobs")
     made = registry.record(detector, champion.version) if champion else None
     base = _base(workspace, params, champion, made, version)
     with publishing_folder(workspace.inputs) as scratch:
         write_manifest(scratch / workspace.manifest.name, manifest)
         write_findings(scratch / workspace.findings.name, findings)
         write_record(scratch / workspace.base.name, base)
-        write_atomic(scratch / workspace.champion.name, (champion.model_dump_json(indent=2) if champion else "null") + "\n")
+        write_champion(scratch / workspace.champion.name, champion)
+        write_champion(scratch / workspace.reference.name, reference)
+        write_history(scratch / workspace.decisions.name, decisions_of(registry.versions(detector)))
     remember_source(workspace.settings, detector, local, named=source is not None)
     return PinnedInputs(manifest, version, tuple(findings), base, champion, local.pulled)
 

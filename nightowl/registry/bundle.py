@@ -21,7 +21,7 @@ from nightowl.registry.record import BundleRecord
 from nightowl.registry.sums import write_sums
 from nightowl.training.base import BaseWeights
 
-PINNED = ("manifest.jsonl", "findings.json", "base.json", "champion.json")
+PINNED = ("manifest.jsonl", "findings.json", "base.json", "champion.json", "reference.json", "decisions.json")
 
 
 @dataclass(frozen=True)
@@ -139,6 +139,9 @@ def _record(files: BundleFiles, facts: NightFacts, params: Params) -> BundleReco
         map50=metrics.map50,
         map50_95=metrics.map50_95,
         verdict=verdict.outcome,
+        spending=verdict.spending,
+        reference_version=verdict.reference_version,
+        renews_reference=verdict.renews_reference,
         parity_passed=parity.passed,
     )
 

@@ -1,4 +1,5 @@
-"""The history of a detector's champions: who was made champion, when, by whom and why, and what was taken back.
+"""The history of a detector's champions: who was made champion, when, by whom and why, and what was taken back; and whom a
+person made the reference.
 
 Pure. An event is written before the alias moves and completed after it, so whenever the writer is killed, the alias says
 which of the two happened: `settled` reads such an event as done, or as never come to pass.
@@ -13,10 +14,10 @@ from nightowl.records import Record
 
 
 class Event(Record):
-    """One change of champion. `came_from` is the version that was champion before, None for the first."""
+    """One change of champion, or of the reference by hand. `came_from` is the version before, None for the first."""
 
     number: int
-    action: Literal["promote", "rollback"]
+    action: Literal["promote", "rollback", "reference"]
     version: str
     came_from: str | None
     reason: str
@@ -35,7 +36,7 @@ def settled(events: Iterable[Event], champion: str | None) -> list[Event]:
 def champions(events: Sequence[Event]) -> list[str]:
     """The versions that a rollback can go through, oldest first; the last is the champion by the history."""
     stack: list[str] = []
-    for event in _done(events):
+    for event in _moves(events):
         if event.action == "promote":
             stack.append(event.version)
         else:
@@ -48,7 +49,7 @@ def champions(events: Sequence[Event]) -> list[str]:
 def taken_back(events: Sequence[Event]) -> set[str]:
     """The versions that a rollback took back, and that nobody has promoted since."""
     back: set[str] = set()
-    for event in _done(events):
+    for event in _moves(events):
         if event.action == "rollback" and event.came_from is not None:
             back.add(event.came_from)
         back.discard(event.version)
@@ -64,7 +65,7 @@ def previous_champion(events: Sequence[Event], champion: str) -> str | None:
 
 
 def ever_champion(events: Sequence[Event]) -> set[str]:
-    return {event.version for event in _done(events)}
+    return {event.version for event in _moves(events)}
 
 
 def _settle(event: Event, ordered: Sequence[Event], champion: str | None) -> Event:
@@ -73,8 +74,9 @@ def _settle(event: Event, ordered: Sequence[Event], champion: str | None) -> Eve
     return event.model_copy(update={"state": "done" if happened else "abandoned"})
 
 
-def _done(events: Iterable[Event]) -> list[Event]:
-    return [event for event in events if event.state == "done"]
+def _moves(events: Iterable[Event]) -> list[Event]:
+    """The changes of champion that came to pass."""
+    return [event for event in events if event.state == "done" and event.action != "reference"]
 
 
 def _last_index(stack: Sequence[str], version: str) -> int:

@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from nightowl.evaluation.budget import Spending
 from nightowl.evaluation.champion import ChampionRecord as ChampionRecord
 from nightowl.records import Record
 from nightowl.training.base import BaseWeights
@@ -28,4 +29,7 @@ class BundleRecord(Record):
     map50: float | None
     map50_95: float | None
     verdict: str
+    spending: Spending | None = None
+    reference_version: str | None = None
+    renews_reference: bool = False
     parity_passed: bool

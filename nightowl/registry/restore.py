@@ -11,12 +11,21 @@ from nightowl.files import publishing_folder
 from nightowl.registry.bundle import PINNED
 from nightowl.registry.record import BundleRecord, ChampionRecord
 from nightowl.registry.store import Registry
+from nightowl.registry.version import VersionInfo
 from nightowl.training.base import BaseWeights
 
 
 def champion_record(registry: Registry, detector: str) -> ChampionRecord | None:
     """The champion as it is pinned for a night, or None while there is none."""
-    info = registry.champion(detector)
+    return _record_of(detector, registry.champion(detector))
+
+
+def reference_record(registry: Registry, detector: str) -> ChampionRecord | None:
+    """The reference as it is pinned for a night, or None before the first champion."""
+    return _record_of(detector, registry.reference(detector))
+
+
+def _record_of(detector: str, info: VersionInfo | None) -> ChampionRecord | None:
     if info is None:
         return None
     record = info.record
@@ -33,7 +42,7 @@ def champion_record(registry: Registry, detector: str) -> ChampionRecord | None:
 
 
 def fetch_champion_blobs(registry: Registry, champion: ChampionRecord, blobs: Path) -> None:
-    """Put the champion's weights and ONNX into the blob store at `blobs`, unless they are there.
+    """Put the weights and ONNX of a champion (or reference) into the blob store at `blobs`, unless they are there.
 
     Raises:
         RegistryError: when its bundle is damaged or cannot be had.
@@ -50,9 +59,10 @@ def restore_inputs(registry: Registry, detector: str, version: str, root: Path) 
     blobs = registry.home / "blobs"
     with TemporaryDirectory(prefix="nightowl-restore-") as scratch:
         pinned = registry.fetch(detector, version, Path(scratch) / "bundle") / "inputs"
-        champion = read_champion(pinned / "champion.json")
-        if champion is not None:
-            fetch_champion_blobs(registry, champion, blobs)
+        for name in ("champion.json", "reference.json"):
+            standing = read_champion(pinned / name)
+            if standing is not None:
+                fetch_champion_blobs(registry, standing, blobs)
         base = BaseWeights.model_validate_json((pinned / "base.json").read_bytes())
         if base.kind == "champion" and base.sha256 is not None:
             _fetch_base(registry, detector, base.sha256, blobs)

@@ -1,7 +1,8 @@
 """The registry: every version of every detector, on MLflow, and which of them is champion.
 
 A version exists once its files are there: they go up first, and the version is made last, in one transaction with its record
-and the digest of its file list. Whatever is killed before leaves no version. The champion is MLflow's alias `champion`.
+and the digest of its file list. Whatever is killed before leaves no version. The champion is MLflow's alias `champion`; the
+reference follows from the history, and the alias `reference` shows it to other tools.
 """
 
 import re
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Literal
 from nightowl.errors import RegistryError
 from nightowl.files import sha256_file
 from nightowl.registry.connect import connect, explained, holding, sqlite_path, sqlite_uri, without_password
+from nightowl.registry.decisions import reference_of
 from nightowl.registry.download import download
 from nightowl.registry.history import Event, previous_champion, settled
 from nightowl.registry.record import BundleRecord
@@ -25,6 +27,7 @@ from nightowl.registry.version import (
     CHAMPION,
     EVENT_TAG,
     RECORD_TAG,
+    REFERENCE,
     SUMS_TAG,
     VersionInfo,
     champion_of,
@@ -85,15 +88,21 @@ class Registry:
             return infos_of(model, self._pages(detector)) if model else []
 
     def version(self, detector: str, version_or_alias: str) -> VersionInfo:
-        """One version by its number, or `champion`. Raises RegistryError when there is none such, naming those that exist."""
+        """One version by its number, or `champion`, or `reference`.
+
+        Raises:
+            RegistryError: when there is none such, naming those that exist.
+        """
         with explained(self.uri):
             model = self._model(detector)
             number = champion_of(model) if model and version_or_alias == CHAMPION else version_or_alias
+            if model and version_or_alias == REFERENCE:
+                number = self._reference(model)
             found = self._numbered(detector, number)
             if model and found:
                 return infos_of(model, [found])[0]
         known = ", ".join(info.version for info in self.versions(detector)) or "none"
-        wanted = "champion" if version_or_alias == CHAMPION else f"version {version_or_alias!r}"
+        wanted = version_or_alias if version_or_alias in (CHAMPION, REFERENCE) else f"version {version_or_alias!r}"
         raise RegistryError(f"{detector}: no {wanted}; versions: {known}; see: nightowl models {detector}")
 
     def champion(self, detector: str) -> VersionInfo | None:
@@ -101,6 +110,13 @@ class Registry:
         with explained(self.uri):
             model = self._model(detector)
             number = champion_of(model) if model else None
+        return self.version(detector, number) if number else None
+
+    def reference(self, detector: str) -> VersionInfo | None:
+        """The version that a slow decline is measured by, or None before the first champion."""
+        with explained(self.uri):
+            model = self._model(detector)
+            number = self._reference(model) if model else None
         return self.version(detector, number) if number else None
 
     def record(self, detector: str, version: str) -> BundleRecord:
@@ -151,6 +167,20 @@ class Registry:
             self._change(detector, "rollback", previous, reason, by)
             return previous
 
+    def set_reference(self, detector: str, version: str, reason: str, by: str) -> str:
+        """Hold candidates against `version` from now on, and return it; where they are already, nothing is done.
+
+        Raises:
+            RegistryError: when there is no champion yet, or no such version, or its files are gone.
+        """
+        with self._alone():
+            self.version(detector, CHAMPION)
+            info, before = self.version(detector, version), self.version(detector, REFERENCE).version
+            if info.version != before:
+                self._require_files(detector, info.version)
+                self._change(detector, "reference", info.version, reason, by)
+            return info.version
+
     def fetch(self, detector: str, version_or_alias: str, folder: Path) -> Path:
         """Bring the bundle of a version to `folder`, checked file by file, and return it. A whole copy there is kept.
 
@@ -172,9 +202,15 @@ class Registry:
             raise RegistryError(f"{detector} version {version}: its files are gone from the registry; nothing was changed")
 
     def _change(
-        self, detector: str, action: Literal["promote", "rollback"], version: str, reason: str, by: str, forced: bool = False
+        self,
+        detector: str,
+        action: Literal["promote", "rollback", "reference"],
+        version: str,
+        reason: str,
+        by: str,
+        forced: bool = False,
     ) -> None:
-        """Event, alias, event completed: history.py says what a kill in between means."""
+        """Event, alias, event completed: history.py says what a kill in between means. A reference is changed by its event."""
         if not reason.strip() or len(reason) > _REASON_LENGTH:
             raise RegistryError(f"a reason of 1 to {_REASON_LENGTH} characters is needed; it is kept in the history")
         with explained(self.uri):
@@ -188,15 +224,27 @@ class Registry:
                 number=written[-1].number + 1 if written else 1,
                 action=action,
                 version=version,
-                came_from=champion,
+                came_from=self._reference(model) if action == REFERENCE else champion,
                 reason=reason.strip(),
                 by=by,
                 at=datetime.now(UTC),
                 forced=forced,
             )
-            self._write_event(detector, event)
-            self._client.set_registered_model_alias(detector, CHAMPION, version)
+            if action != REFERENCE:
+                self._write_event(detector, event)
+                self._client.set_registered_model_alias(detector, CHAMPION, version)
             self._write_event(detector, event.model_copy(update={"state": "done"}))
+            self._show_reference(detector)
+
+    def _show_reference(self, detector: str) -> None:
+        """The alias `reference`, for MLflow's pages; nightowl reads the history."""
+        model = self._model(detector)
+        number = self._reference(model) if model else None
+        if number is not None:
+            self._client.set_registered_model_alias(detector, REFERENCE, number)
+
+    def _reference(self, model: "RegisteredModel") -> str | None:
+        return reference_of(history_of(model), infos_of(model, self._pages(model.name)))
 
     def _write_event(self, detector: str, event: Event) -> None:
         self._client.set_registered_model_tag(detector, f"{EVENT_TAG}{event.number:06d}", event.model_dump_json())

@@ -13,7 +13,7 @@ from nightowl.registry.record import BundleRecord
 if TYPE_CHECKING:
     from mlflow.entities.model_registry import ModelVersion, RegisteredModel
 
-CHAMPION = "champion"
+CHAMPION, REFERENCE = "champion", "reference"
 RECORD_TAG, SUMS_TAG = "nightowl.record", "nightowl.sums_sha256"
 EVENT_TAG = "nightowl.event."
 State = Literal["champion", "taken back", "former champion", "not promoted"]

@@ -1,9 +1,9 @@
-"""Stage evaluate: what tonight's candidate and the standing champion are worth on the test split, by one code, tonight.
+"""Stage evaluate: what tonight's candidate, the standing champion and the reference are worth on the test split, by one code.
 
-The candidate is measured as trained (.pt). The champion is measured as it was shipped, by its ONNX: that file opens whatever
-the version of ultralytics, holds no pickle, and parity bound it to its weights when it was exported. Its classes are matched
-to tonight's by name and only common ones are measured (its records list just those); with none in common it is not measured.
-Thresholds are chosen on val, never on test.
+The candidate is measured as trained (.pt). The others are measured as they were shipped, by their ONNX: that file opens
+whatever the version of ultralytics, holds no pickle, and parity bound it to its weights when it was exported. Their classes
+are matched to tonight's by name and only common ones are measured (the records list just those); with none in common a model
+is not measured. Thresholds are chosen on val, never on test.
 """
 
 import sys
@@ -33,15 +33,12 @@ def run(params: Params, workspace: Workspace, out: Path) -> None:
     """Write candidate and (where comparable) champion: metrics, curves, detections; and the candidate's operating point."""
     dataset = read_manifest(workspace.dataset)
     source = source_folder(workspace.settings, workspace.detector)
-    champion = read_champion(workspace.champion)
+    champion, reference = read_champion(workspace.champion), read_champion(workspace.reference)
     _candidate(params.evaluate, workspace, dataset, source, out)
-    if champion is None:
-        return
-    common = tuple(name for name in dataset.classes if name in champion.classes)
-    if common:
-        _champion(params.evaluate, workspace, dataset, source, champion, common, out)
-    else:
-        print(f"champion v{champion.version} knows none of tonight's classes; it is not measured", file=sys.stderr)
+    if champion is not None:
+        _standing(params.evaluate, workspace, dataset, source, "champion", champion, out)
+    if champion is not None and reference is not None and reference.weights_sha256 != champion.weights_sha256:
+        _standing(params.evaluate, workspace, dataset, source, "reference", reference, out)
 
 
 def _candidate(limits: EvaluateParams, workspace: Workspace, dataset: Manifest, source: Path, out: Path) -> None:
@@ -60,23 +57,28 @@ def _candidate(limits: EvaluateParams, workspace: Workspace, dataset: Manifest, 
     _write(out, "candidate", on_test, measured)
 
 
-def _champion(
+def _standing(
     limits: EvaluateParams,
     workspace: Workspace,
     dataset: Manifest,
     source: Path,
-    champion: ChampionRecord,
-    common: tuple[str, ...],
+    whose: str,
+    standing: ChampionRecord,
     out: Path,
 ) -> None:
+    """Measure the champion or the reference, `whose`, by its ONNX and over the classes in common."""
+    common = tuple(name for name in dataset.classes if name in standing.classes)
+    if not common:
+        print(f"{whose} v{standing.version} knows none of tonight's classes; it is not measured", file=sys.stderr)
+        return
     blobs = BlobStore(home_of(workspace.settings) / "blobs")
-    runner = OnnxRunner(blobs.verified_path(champion.onnx_sha256, f"the ONNX of champion v{champion.version}"))
+    runner = OnnxRunner(blobs.verified_path(standing.onnx_sha256, f"the ONNX of {whose} v{standing.version}"))
     facts = runner.card.model
     seen = detect_split(model_of(facts, runner), dataset, "test", source, limits)
     found = seen._replace(detections=seen.detections.with_classes(common))
-    name = f"{champion.detector} v{champion.version}"
-    subject = Subject(name, champion.weights_sha256, dataset.version(), "test", seen.seconds_per_image)
-    _write(out, "champion", found, measure(dataset, common, found, subject, limits, runner.card.operating.overall))
+    name = f"{standing.detector} v{standing.version}"
+    subject = Subject(name, standing.weights_sha256, dataset.version(), "test", seen.seconds_per_image)
+    _write(out, whose, found, measure(dataset, common, found, subject, limits, runner.card.operating.overall))
 
 
 def _write(out: Path, whose: str, found: Detected, measured: Measured) -> None:

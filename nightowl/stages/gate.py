@@ -4,11 +4,14 @@ from pathlib import Path
 
 from nightowl.data.manifest import read_manifest
 from nightowl.errors import StageFailed
-from nightowl.evaluation.champion import read_champion
+from nightowl.evaluation.budget import Question, Spending, read_history, spending_tonight
+from nightowl.evaluation.champion import ChampionRecord, read_champion
 from nightowl.evaluation.comparison import Comparison, compare_detections
 from nightowl.evaluation.detections import read_detections
 from nightowl.evaluation.gate import judge
+from nightowl.evaluation.holdout import holdout_of
 from nightowl.evaluation.metrics import Metrics
+from nightowl.evaluation.reference import Reference
 from nightowl.evaluation.truth import truth_of
 from nightowl.files import write_record
 from nightowl.params import Params
@@ -18,24 +21,55 @@ from nightowl.stages.workspace import Workspace
 
 def run(params: Params, workspace: Workspace, out: Path) -> None:
     """Write `verdict.json` into `out`. Raises StageFailed when the two models were not measured alike."""
-    candidate = Metrics.model_validate_json(workspace.metrics("candidate").read_bytes())
-    measured = workspace.metrics("champion")
-    champion = Metrics.model_validate_json(measured.read_bytes()) if measured.exists() else None
-    comparison = _comparison(params, workspace) if champion and params.gate.rule != "point" else None
-    verdict = judge(params.gate, candidate, champion, read_champion(workspace.champion), comparison)
+    candidate, champion = _measured(workspace, "candidate"), _measured(workspace, "champion")
+    assert candidate is not None, "the stage evaluate has run"
+    standing, reference = read_champion(workspace.champion), _reference(params, workspace)
+    comparison = _comparison(params, workspace, "champion") if champion else None
+    spending = _spending(params, workspace, candidate, standing, reference) if standing and comparison else None
+    verdict = judge(params.gate, candidate, champion, standing, comparison, spending, reference)
     write_record(out / workspace.verdict.name, verdict)
     print(f"verdict: {verdict.sentence}")
 
 
-def _comparison(params: Params, workspace: Workspace) -> Comparison:
-    """Both models' detections on test, over the classes that the champion shares."""
-    champion = read_detections(workspace.detections("champion"))
-    candidate = read_detections(workspace.detections("candidate")).with_classes(champion.classes)
+def _measured(workspace: Workspace, whose: str) -> Metrics | None:
+    path = workspace.metrics(whose)
+    return Metrics.model_validate_json(path.read_bytes()) if path.exists() else None
+
+
+def _reference(params: Params, workspace: Workspace) -> Reference | None:
+    """The reference where it is another than the champion."""
+    record, champion = read_champion(workspace.reference), read_champion(workspace.champion)
+    if record is None or champion is None or record.weights_sha256 == champion.weights_sha256:
+        return None
+    measured = _measured(workspace, "reference")
+    return Reference(record, measured, _comparison(params, workspace, "reference") if measured else None)
+
+
+def _comparison(params: Params, workspace: Workspace, whose: str) -> Comparison | None:
+    """The candidate's detections on test and those of another, over the classes that the other shares."""
+    if params.gate.rule == "point":
+        return None
+    other = read_detections(workspace.detections(whose))
+    candidate = read_detections(workspace.detections("candidate")).with_classes(other.classes)
     dataset = read_manifest(workspace.dataset)
-    truth = truth_of(dataset.classes, dataset.of("test"), champion.classes)
-    if not truth.images == candidate.images == champion.images:
-        raise StageFailed("gate: candidate and champion were not measured on the test images of today; run evaluate again")
-    return compare_detections(truth, candidate, champion, params.gate, params.evaluate.max_detections)
+    truth = truth_of(dataset.classes, dataset.of("test"), other.classes)
+    if not truth.images == candidate.images == other.images:
+        raise StageFailed(f"gate: candidate and {whose} were not measured on the test images of today; run evaluate again")
+    return compare_detections(truth, candidate, other, params.gate, params.evaluate.max_detections)
+
+
+def _spending(
+    params: Params, workspace: Workspace, candidate: Metrics, standing: ChampionRecord, reference: Reference | None
+) -> Spending:
+    """What the decisions of the past leave for this one."""
+    question = Question(
+        candidate=candidate.weights_sha256,
+        champion=standing.weights_sha256,
+        reference=reference.record.weights_sha256 if reference else None,
+        holdout=holdout_of(read_manifest(workspace.dataset)),
+    )
+    history = read_history(workspace.decisions)
+    return spending_tonight(history, question, 1 - params.gate.confidence, params.gate.error_budget)
 
 
 if __name__ == "__main__":

@@ -40,6 +40,16 @@ class Workspace:
         """The pinned ChampionRecord, or `null` while there is none."""
         return self.inputs / "champion.json"
 
+    @property
+    def reference(self) -> Path:
+        """The pinned ChampionRecord of the reference, or `null` while there is none."""
+        return self.inputs / "reference.json"
+
+    @property
+    def decisions(self) -> Path:
+        """The pinned decisions of past nights, and what each spent of the error budget."""
+        return self.inputs / "decisions.json"
+
     def out(self, stage: str) -> Path:
         """The folder that `stage` publishes, whole."""
         return self.root / "out" / self.detector / stage
@@ -68,7 +78,7 @@ class Workspace:
         return self.out("train") / "results.csv"
 
     def metrics(self, whose: str) -> Path:
-        """Metrics on test; `whose` is `candidate` or `champion` (absent without one)."""
+        """Metrics on test; `whose` is `candidate`, or `champion`, `reference` (absent where there is none of its own)."""
         return self.out("evaluate") / f"{whose}.json"
 
     def curves(self, whose: str) -> Path:

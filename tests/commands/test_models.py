@@ -10,6 +10,8 @@ from typer.testing import CliRunner, Result
 
 from nightowl.commands import models
 from nightowl.errors import ParamsError, RegistryError
+from nightowl.evaluation.budget import Question, Spending
+from nightowl.evaluation.holdout import Holdout
 from nightowl.registry.store import Registry
 from tests.bundles import Made, new_registry, registered
 
@@ -17,6 +19,7 @@ app = typer.Typer()
 app.command()(models.models)
 app.command()(models.promote)
 app.command()(models.rollback)
+app.command()(models.reference)
 
 
 @pytest.fixture
@@ -57,7 +60,7 @@ def test_off_a_terminal_each_version_is_a_line_newest_first(registry: Registry, 
     lines = [line.split("\t") for line in call("models", "demo").output.splitlines()]
     assert [line[:8] for line in lines] == [
         ["demo", "2", "not promoted (dirty tree)", "night-2", "-", "-", "refuse", "passed"],
-        ["demo", "1", "champion", "night-1", "0.800", "0.800", "promote", "passed"],
+        ["demo", "1", "champion, reference", "night-1", "0.800", "0.800", "promote", "passed"],
     ]
 
 
@@ -81,6 +84,7 @@ def test_on_a_terminal_there_is_a_table_with_the_history(
     output = call("models").output
     assert "mAP50-95" in output and "night-1" in output
     assert "promoted version 1: first [bold]of all[/bold]" in output
+    assert "error budget: nothing was spent yet" in output
 
 
 def test_promote_and_rollback_say_what_changed(registry: Registry, tmp_path: Path) -> None:
@@ -110,3 +114,25 @@ def test_a_refused_version_needs_force_and_a_reason(registry: Registry, tmp_path
 def test_a_name_that_nobody_knows_is_a_misspelt_one(registry: Registry) -> None:
     with pytest.raises(ParamsError, match=r"no detector 'dmeo' in its list `detectors` \(demo"):
         call("models", "dmeo")
+
+
+def test_the_reference_and_what_is_left_of_the_budget_are_shown_and_set(
+    registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    holdout = Holdout(version="t", num_images=72, sketch=("a",))
+    question = Question(candidate="c", champion="d", reference=None, holdout=holdout)
+    spending = Spending(question=question, alpha=0.05, num_before=0, left=1.0, total=1.0)
+    registered(registry, tmp_path, Made(night="night-1"), Made(night="night-2", weights=b"two", spending=spending))
+    for version in ("1", "2"):
+        call("promote", "demo", version, "--reason", "a test")
+    set_it = ("reference", "demo", "2", "--reason", "agreed with the line")
+    assert call(*set_it).output == "demo: version 2 is the reference now; before it: version 1\n"
+    assert call(*set_it).output == "demo: version 2 is the reference already; nothing was changed\n"
+    found = json.loads(call("models", "demo", "--json").output)["demo"]
+    assert found["reference"] == "2"
+    assert found["error_budget"] == {"night": "night-2", "num_images": 72, "num_decisions": 1, "left": 0.95, "total": 1.0}
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "200")
+    output = call("models").output
+    assert "0.95 of 1 expected false promotions left on the test set of night night-2 (72 images, 1 decisions)" in output
+    assert "took for reference version 2, from version 1: agreed with the line" in output

@@ -33,9 +33,11 @@ def test_a_bundle_holds_everything_that_its_making_depended_on(tmp_path: Path) -
         "record.json",
         "SHA256SUMS",
         "inputs/manifest.jsonl",
+        "inputs/reference.json",
         "inputs/findings.json",
         "inputs/base.json",
         "inputs/champion.json",
+        "inputs/decisions.json",
     }
     assert BundleRecord.model_validate_json((folder / "record.json").read_bytes()) == record
 

@@ -8,7 +8,7 @@ from nightowl.data.blobs import BlobStore
 from nightowl.errors import RegistryError
 from nightowl.evaluation.champion import read_champion
 from nightowl.files import sha256_bytes
-from nightowl.registry.restore import champion_record, fetch_champion_blobs, restore_inputs
+from nightowl.registry.restore import champion_record, fetch_champion_blobs, reference_record, restore_inputs
 from nightowl.registry.store import Registry
 from nightowl.training.base import BaseWeights
 from tests.bundles import Made, new_registry, registered
@@ -31,6 +31,8 @@ def test_the_champion_is_pinned_with_its_digests(registry: Registry) -> None:
     assert (champion.version, champion.night_key, champion.classes) == ("1", "key of night-1", ("open",))
     assert champion.weights_sha256 == sha256_bytes(b"one")
     assert champion_record(registry, "another") is None
+    assert reference_record(registry, "demo") == champion
+    assert reference_record(registry, "another") is None
 
 
 def test_the_champions_files_come_into_the_blob_store_once(registry: Registry, tmp_path: Path) -> None:
@@ -47,7 +49,7 @@ def test_a_clean_clone_gets_the_inputs_of_a_version(registry: Registry, tmp_path
     restore_inputs(registry, "demo", "champion", tmp_path / "clone")
     restored = tmp_path / "clone" / "inputs" / "demo"
     pinned = tmp_path / "night-1-0" / "night" / "inputs"
-    names = ["base.json", "champion.json", "findings.json", "manifest.jsonl"]
+    names = ["base.json", "champion.json", "decisions.json", "findings.json", "manifest.jsonl", "reference.json"]
     assert sorted(path.name for path in restored.iterdir()) == names
     assert [(restored / name).read_bytes() for name in names] == [(pinned / name).read_bytes() for name in names]
 
@@ -55,10 +57,12 @@ def test_a_clean_clone_gets_the_inputs_of_a_version(registry: Registry, tmp_path
 def test_a_night_against_a_champion_comes_back_with_its_files(registry: Registry, tmp_path: Path) -> None:
     champion = champion_record(registry, "demo")
     assert champion is not None
+    reference = champion.model_copy(update={"version": "1"})
     warm = BaseWeights(kind="champion", name="champion", sha256=champion.weights_sha256)
-    registered(registry, tmp_path, Made(night="night-2", weights=b"two", champion=champion, base=warm))
+    registered(registry, tmp_path, Made(night="night-2", weights=b"two", champion=champion, reference=reference, base=warm))
     restore_inputs(registry, "demo", "2", tmp_path / "clone")
     assert read_champion(tmp_path / "clone" / "inputs" / "demo" / "champion.json") == champion
+    assert read_champion(tmp_path / "clone" / "inputs" / "demo" / "reference.json") == reference
     store = BlobStore(registry.home / "blobs")
     assert store.path_of(champion.weights_sha256).read_bytes() == b"one"
     assert store.path_of(champion.onnx_sha256).read_bytes() == b"onnx of one"

@@ -341,3 +341,35 @@ def test_two_at_once_make_one_database_and_both_register(tmp_path: Path) -> None
         ["night-1", "night-2"],
         ["night-2", "night-1"],
     )
+
+
+def test_the_reference_follows_promotions_and_can_be_set_by_hand(registry: Registry, tmp_path: Path) -> None:
+    better = Made(night="night-3", weights=b"three", better_than="1")
+    registered(registry, tmp_path, ONE, TWO, better)
+    assert registry.reference("demo") is None
+    with pytest.raises(RegistryError, match="demo: no champion"):
+        registry.set_reference("demo", "1", "too early", by="me")
+    seen = []
+    for version in ("1", "2", "3"):
+        registry.promote("demo", version, "a test", by="night")
+        seen.append(registry.version("demo", "reference").version)
+    assert seen == ["1", "1", "3"]
+    assert registry.set_reference("demo", "2", "agreed with the line", by="anna") == "2"
+    assert registry.set_reference("demo", "2", "again", by="anna") == "2"
+    assert [(e.action, e.version, e.came_from, e.by) for e in registry.history("demo")][3:] == [("reference", "2", "3", "anna")]
+    assert registry._client.get_model_version_by_alias("demo", "reference").version in ("2", 2), "other tools see it"
+    champion = registry.champion("demo")
+    assert champion is not None and champion.version == "3"
+    assert registry.rollback("demo", "bad", by="anna") == "2"
+    with pytest.raises(RegistryError, match="demo: no version '9'; versions: 1, 2, 3"):
+        registry.set_reference("demo", "9", "a typing error", by="me")
+
+
+def test_a_reference_whose_files_are_gone_is_not_set(registry: Registry, tmp_path: Path) -> None:
+    registered(registry, tmp_path, ONE, TWO)
+    registry.promote("demo", "1", "first", by="me")
+    shutil.rmtree(tmp_path / "home" / "registry" / "artifacts")
+    with pytest.raises(RegistryError, match="demo version 2: its files are gone"):
+        registry.set_reference("demo", "2", "agreed", by="me")
+    reference = registry.reference("demo")
+    assert reference is not None and reference.version == "1"

@@ -16,7 +16,8 @@ from nightowl.boards.board import draw_board
 from nightowl.data.findings import Finding, write_findings
 from nightowl.data.manifest import Image, Manifest, Split, write_manifest
 from nightowl.data.source import record_source
-from nightowl.evaluation.champion import ChampionRecord
+from nightowl.evaluation.budget import write_history
+from nightowl.evaluation.champion import ChampionRecord, write_champion
 from nightowl.evaluation.comparison import compare_detections
 from nightowl.evaluation.detections import Detections, gather, write_detections
 from nightowl.evaluation.evaluate import Measured, Subject, evaluate
@@ -108,7 +109,9 @@ def _inputs(workspace: Workspace, dataset: Manifest) -> None:
     write_findings(workspace.findings, findings)
     write_findings(workspace.quarantine, findings)
     write_record(workspace.base, BaseWeights(kind="yaml", name="yolo11n.yaml", sha256=None))
-    write_record(workspace.champion, _champion(dataset.classes))
+    for path in (workspace.champion, workspace.reference):
+        write_champion(path, _champion(dataset.classes))
+    write_history(workspace.decisions, ())
 
 
 def _champion(classes: tuple[str, ...]) -> ChampionRecord:

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from nightowl.data.manifest import Box, Image, Manifest, in_order, write_manifest
-from nightowl.evaluation.champion import ChampionRecord
+from nightowl.evaluation.champion import ChampionRecord, write_champion
 from nightowl.files import sha256_file, write_atomic, write_record
 from nightowl.params import EvaluateParams, Params
 from nightowl.settings import Settings
@@ -30,12 +30,15 @@ def a_night(root: Path, classes: tuple[str, ...] = CLASSES) -> Workspace:
     write_atomic(workspace.weights, b"weights")
     record = tiny_card().model.model_copy(update={"weights_sha256": sha256_file(workspace.weights), "classes": classes})
     write_record(workspace.model, record)
-    write_atomic(workspace.champion, "null\n")
+    for path, content in ((workspace.champion, "null\n"), (workspace.reference, "null\n"), (workspace.decisions, "[]\n")):
+        write_atomic(path, content)
     return workspace
 
 
-def crown(workspace: Workspace, onnx: Path, classes: tuple[str, ...] = CLASSES) -> ChampionRecord:
-    """Pin the exported file as version 3 of the detector."""
+def crown(
+    workspace: Workspace, onnx: Path, classes: tuple[str, ...] = CLASSES, reference: ChampionRecord | None = None
+) -> ChampionRecord:
+    """Pin the exported file as version 3 of the detector, and a reference."""
     from nightowl.data.blobs import BlobStore
 
     assert workspace.settings.home is not None
@@ -49,7 +52,8 @@ def crown(workspace: Workspace, onnx: Path, classes: tuple[str, ...] = CLASSES) 
         onnx_sha256=BlobStore(workspace.settings.home / "blobs").put(onnx),
         dataset_version="1" * 64,
     )
-    write_record(workspace.champion, champion)
+    write_champion(workspace.champion, champion)
+    write_champion(workspace.reference, reference or champion)
     return champion
 
 

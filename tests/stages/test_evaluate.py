@@ -1,5 +1,6 @@
 """Stage evaluate: the candidate and the champion, measured tonight on the same images."""
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -96,6 +97,20 @@ def test_a_champion_without_a_common_class_is_not_measured(
     run(workspace)
     assert not workspace.metrics("champion").exists()
     assert "champion v3 knows none of tonight's classes" in capsys.readouterr().err
+
+
+def test_a_reference_other_than_the_champion_is_measured_beside_it(tmp_path: Path, exported: Path) -> None:
+    workspace = a_night(tmp_path)
+    champion = crown(workspace, exported)
+    run(workspace)
+    assert not workspace.metrics("reference").exists(), "the champion is the reference: measured once"
+    shutil.rmtree(workspace.out("evaluate"))
+    crown(workspace, exported, reference=champion.model_copy(update={"version": "1", "weights_sha256": "8" * 64}))
+    run(workspace)
+    theirs = metrics(workspace, "reference")
+    assert (theirs.model, theirs.weights_sha256) == ("demo v1", "8" * 64)
+    assert theirs.map50_95 == metrics(workspace, "champion").map50_95
+    assert read_detections(workspace.detections("reference")).images == read_detections(workspace.detections("champion")).images
 
 
 def test_an_altered_champion_is_refused(tmp_path: Path, exported: Path) -> None:

@@ -7,8 +7,11 @@ import pytest
 
 from nightowl.data.manifest import Box, Image, Manifest, write_manifest
 from nightowl.errors import DataError, StageFailed
+from nightowl.evaluation.budget import Question, Spent, write_history
+from nightowl.evaluation.champion import write_champion
 from nightowl.evaluation.detections import Detections, write_detections
 from nightowl.evaluation.evaluate import Subject, evaluate
+from nightowl.evaluation.holdout import holdout_of
 from nightowl.evaluation.truth import truth_of
 from nightowl.evaluation.verdict import Verdict
 from nightowl.files import write_atomic, write_record
@@ -24,7 +27,8 @@ def workspace(tmp_path: Path) -> Workspace:
     """A night without a champion, measured."""
     made = Workspace(tmp_path, "demo", Settings(home=tmp_path / "home"))
     write_record(made.metrics("candidate"), measured({"open": 0.6}))
-    write_atomic(made.champion, "null\n")
+    for path, content in ((made.champion, "null\n"), (made.reference, "null\n"), (made.decisions, "[]\n")):
+        write_atomic(path, content)
     made.out("gate").mkdir(parents=True)
     return made
 
@@ -69,6 +73,41 @@ def test_a_night_is_judged_from_the_kept_detections(
     check = next(check for check in verdict.checks if check.rule == "mAP50-95 drop")
     assert check.interval is not None and check.figure is not None
     assert check.interval.low <= check.figure <= check.interval.high
+
+
+def test_a_decision_spends_of_what_the_pinned_past_has_left(workspace: Workspace) -> None:
+    dataset = a_dataset()
+    write_manifest(workspace.dataset, dataset)
+    write_champion(workspace.champion, pinned(("open",)))
+    for whose, share in (("candidate", 0.9), ("champion", 0.3)):
+        keep_evaluation(workspace, dataset, whose, share)
+    question = Question(candidate="another", champion="champion-weights", reference=None, holdout=holdout_of(dataset))
+    write_history(workspace.decisions, [Spent(night="before", question=question, alpha=0.4)])
+    run(Params(gate=GateParams(min_map50=0)), workspace, workspace.out("gate"))
+    verdict = Verdict.model_validate_json(workspace.verdict.read_bytes())
+    assert verdict.spending is not None
+    assert verdict.spending.alpha == pytest.approx(0.05 * 0.6)
+    assert verdict.spending.question == question.model_copy(update={"candidate": "candidate-weights"})
+    run(Params(gate=GateParams(min_map50=0, rule="point")), workspace, workspace.out("gate"))
+    assert Verdict.model_validate_json(workspace.verdict.read_bytes()).spending is None, "figures alone show nothing"
+
+
+@pytest.mark.parametrize(("share", "outcome"), [(0.9, "refuse"), (0.3, "promote")])
+def test_a_candidate_better_than_the_champion_must_hold_against_the_reference(
+    share: float, outcome: str, workspace: Workspace
+) -> None:
+    dataset = a_dataset()
+    write_manifest(workspace.dataset, dataset)
+    champion = pinned(("open",))
+    write_champion(workspace.champion, champion)
+    write_champion(workspace.reference, champion.model_copy(update={"version": "1", "weights_sha256": "reference-weights"}))
+    for whose, found in (("candidate", 0.6), ("champion", 0.3), ("reference", share)):
+        keep_evaluation(workspace, dataset, whose, found)
+    run(Params(gate=GateParams(min_map50=0)), workspace, workspace.out("gate"))
+    verdict = Verdict.model_validate_json(workspace.verdict.read_bytes())
+    assert (verdict.outcome, verdict.reference_version) == (outcome, "1"), verdict.sentence
+    assert verdict.renews_reference == (outcome == "promote")
+    assert ("version 1, the reference," in verdict.sentence) == (outcome == "refuse")
 
 
 def test_detections_of_other_images_than_todays_are_refused(workspace: Workspace) -> None:
