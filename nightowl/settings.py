@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, ValidationError
+from pydantic import AwareDatetime, Field, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 from pydantic_settings import SettingsError as UnreadableSettings
 
@@ -49,6 +49,10 @@ class Settings(BaseSettings):
         0, description="each so many epochs the checkpoint at the end is kept for good; 0: none"
     )
     allow_downloads: bool = Field(True, description="may published base weights that params name be downloaded?")
+    stop_at: AwareDatetime | None = Field(
+        None, description="when stages are to stop, e.g. 2026-07-01T06:00:00+02:00; a training goes on when it is run again"
+    )
+    stop_notice: Path | None = Field(None, description="a file whose appearance asks stages to stop; its first line says why")
     device: str = Field("auto", pattern=r"^(auto|cpu|\d+)$", description="auto, cpu, or a CUDA device index")
     num_workers: Annotated[int, Field(ge=0, le=256)] = Field(2, description="data loader processes a device")
 
@@ -98,7 +102,9 @@ def load_settings(root: Path) -> Settings:
     named = values.checkpoints
     checkpoints = named if named is None or "://" in named else str(_absolute(root, Path(named)))
     weights = _absolute(root, values.weights or home / "weights")
-    return values.model_copy(update={"home": home, "weights": weights, "checkpoints": checkpoints})
+    notice = values.stop_notice and _absolute(root, values.stop_notice)
+    places = {"home": home, "weights": weights, "checkpoints": checkpoints, "stop_notice": notice}
+    return values.model_copy(update=places)
 
 
 def as_environment(settings: Settings) -> dict[str, str]:

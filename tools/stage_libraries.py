@@ -24,6 +24,7 @@ FRAME = {
     "nightowl.data.source",
     "nightowl.errors",
     "nightowl.files",
+    "nightowl.notices",
     "nightowl.params",
     "nightowl.progress",
     "nightowl.records",

@@ -8,16 +8,18 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Literal, NoReturn
 
 from nightowl.errors import Interrupted, NightowlError, Preempted, StageFailed, UserError, explain_os_error
 from nightowl.files import publishing_folder, write_atomic, write_record
+from nightowl.notices import FileNotice, Notices, NoticeWatcher, TimeNotice, ask_main_thread_to_stop
 from nightowl.params import Params, load_params
 from nightowl.processes import ask_for_signal_when_parent_ends
 from nightowl.records import Record
-from nightowl.settings import load_settings
+from nightowl.settings import Settings, load_settings
 from nightowl.stages.workspace import Workspace
 
 _SPARE_BYTES = 64 << 10  # kept while a stage runs, so that one that fills the disk can still say so
@@ -46,12 +48,13 @@ def main(stage: str, run: Run) -> NoReturn:
 def execute(stage: str, run: Run, root: Path, detector: str) -> int:
     """Run one stage and publish its folder whole; returns the exit code. Nothing is published unless all went well."""
     workspace = Workspace(root, detector, load_settings(root))
-    signal.signal(signal.SIGTERM, _preempt)
+    notices = Notices(_watchers(workspace.settings), ask_main_thread_to_stop)
+    signal.signal(signal.SIGTERM, partial(_preempt, notices))
     write_atomic(workspace.leader(stage), str(os.getpid()))
     spare = workspace.outcome(stage).with_suffix(".spare")
     write_atomic(spare, bytes(_SPARE_BYTES))
     try:
-        outcome = _attempt(stage, run, workspace)
+        outcome = _attempt(stage, run, workspace, notices)
         spare.unlink(missing_ok=True)
         write_record(workspace.outcome(stage), outcome)
     finally:
@@ -62,11 +65,11 @@ def execute(stage: str, run: Run, root: Path, detector: str) -> int:
     return outcome.exit_code
 
 
-def _attempt(stage: str, run: Run, workspace: Workspace) -> StageOutcome:
+def _attempt(stage: str, run: Run, workspace: Workspace, notices: Notices) -> StageOutcome:
     try:
         _refuse_another_name(stage, workspace.detector)
         params = load_params(workspace.root, workspace.detector)
-        with publishing_folder(workspace.out(stage)) as out:
+        with notices.watched(), publishing_folder(workspace.out(stage)) as out:
             run(params, workspace, out)
     except Interrupted as error:
         return StageOutcome(status="preempted", exit_code=error.exit_code, message=str(error))
@@ -94,5 +97,15 @@ def _refuse_another_name(stage: str, detector: str) -> None:
         )
 
 
-def _preempt(signum: int, frame: FrameType | None) -> NoReturn:
-    raise Preempted("asked to stop (SIGTERM); run it again and it goes on")
+def _watchers(settings: Settings) -> list[NoticeWatcher]:
+    """Whoever may know that this stage is to stop."""
+    watchers: list[NoticeWatcher] = []
+    if settings.stop_at is not None:
+        watchers.append(TimeNotice(settings.stop_at.timestamp(), settings.stop_at.isoformat(sep=" ")))
+    if settings.stop_notice is not None:
+        watchers.append(FileNotice(settings.stop_notice))
+    return watchers
+
+
+def _preempt(notices: Notices, signum: int, frame: FrameType | None) -> NoReturn:
+    raise Preempted(f"{notices.reason() or 'asked to stop (SIGTERM)'}; run it again and it goes on")

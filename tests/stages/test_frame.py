@@ -1,6 +1,7 @@
 import errno
 import os
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -40,3 +41,22 @@ def test_a_stage_that_fills_the_disk_keeps_room_to_say_so(tmp_path: Path) -> Non
     outcome = StageOutcome.model_validate_json((outcomes / "gate.json").read_bytes())
     assert outcome.message.startswith("/full/disk: the disk is full: free some space")
     assert not (root / "out" / "demo" / "gate").exists()
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "reason"),
+    [
+        ("NIGHTOWL_STOP_AT", "2026-01-01T06:00:00+02:00", "it is 2026-01-01 06:00:00+02:00, the time to stop"),
+        ("NIGHTOWL_STOP_NOTICE", "notice", "notice: the line stops"),
+    ],
+)
+def test_a_notice_ends_any_stage_with_its_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, value: str, reason: str
+) -> None:
+    root = checkout(tmp_path)
+    (root / "notice").write_text("the line stops\n")
+    monkeypatch.setenv(variable, value)
+    assert execute("export", lambda params, workspace, out: time.sleep(20), root, "demo") == 75
+    outcome = StageOutcome.model_validate_json((root / "out" / "demo" / "outcomes" / "export.json").read_bytes())
+    assert outcome.status == "preempted"
+    assert outcome.message.endswith(f"{reason}; run it again and it goes on")
