@@ -49,6 +49,9 @@ class Settings(BaseSettings):
         0, description="each so many epochs the checkpoint at the end is kept for good; 0: none"
     )
     allow_downloads: bool = Field(True, description="may published base weights that params name be downloaded?")
+    rank_timeout_seconds: Annotated[float, Field(ge=1)] = Field(
+        300.0, description="a rank that has not advanced for so long hangs: it is named, and the training ends"
+    )
     stop_at: AwareDatetime | None = Field(
         None, description="when stages are to stop, e.g. 2026-07-01T06:00:00+02:00; a training goes on when it is run again"
     )
