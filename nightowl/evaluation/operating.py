@@ -26,6 +26,11 @@ class OperatingPoint(Record):
     overall: Unit | None
     classes: tuple[ClassThreshold, ...]
 
+    def among(self, names: tuple[str, ...]) -> "OperatingPoint":
+        """The same point for those of its classes, in the order of `names`, which it must all have."""
+        own = {each.name: each for each in self.classes}
+        return self.model_copy(update={"classes": tuple(own[name] for name in names)})
+
     def thresholds(self) -> NDArray[np.float32] | None:
         """The threshold a class, in order; None when the model has none."""
         if self.overall is None:

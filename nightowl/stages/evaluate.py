@@ -78,6 +78,7 @@ def _standing(
     found = seen._replace(detections=seen.detections.with_classes(common))
     name = f"{standing.detector} v{standing.version}"
     subject = Subject(name, standing.weights_sha256, dataset.version(), "test", seen.seconds_per_image)
+    write_record(out / f"{whose}_operating.json", runner.card.operating.among(common))
     _write(out, whose, found, measure(dataset, common, found, subject, limits, runner.card.operating.overall))
 
 

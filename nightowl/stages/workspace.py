@@ -93,6 +93,11 @@ class Workspace:
         return self.out("evaluate") / "operating.json"
 
     @property
+    def champion_operating(self) -> Path:
+        """The OperatingPoint that the champion shipped with, over the classes in common."""
+        return self.out("evaluate") / "champion_operating.json"
+
+    @property
     def verdict(self) -> Path:
         return self.out("gate") / "verdict.json"
 

@@ -4,6 +4,7 @@ import json
 import re
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,6 +23,12 @@ def report_of(printed: str) -> Path:
     return Path(found.group(1))
 
 
+def listed(checkout: Checkout) -> dict[str, Any]:
+    """What the registry says of the detector."""
+    found: dict[str, dict[str, Any]] = json.loads(checkout.check("nightowl", "models", "demo", "--json"))
+    return found["demo"]
+
+
 def test_the_first_night_makes_a_champion_and_says_where_things_are(checkout: Checkout, first_night: str) -> None:
     assert restored(first_night) == set()
     assert "demo@champion is version 1" in first_night
@@ -30,8 +37,7 @@ def test_the_first_night_makes_a_champion_and_says_where_things_are(checkout: Ch
     page = report_of(first_night).read_text()
     assert "<html" in page
     assert not re.search(r"(src|href)=[\"']https?:", page), "the report must work without a network"
-    listed = json.loads(checkout.check("nightowl", "models", "demo", "--json"))
-    assert [(entry["version"], entry["state"]) for entry in listed["demo"]["versions"]] == [("1", "champion")]
+    assert [(entry["version"], entry["state"]) for entry in listed(checkout)["versions"]] == [("1", "champion")]
     assert checkout.check("git", "status", "--porcelain") == ""
     assert checkout.check("git", "worktree", "list").count("\n") == 1
 
@@ -83,6 +89,14 @@ def test_a_refused_candidate_leaves_the_champion_and_ends_with_3_where_asked(aft
     assert "nothing new" in again.stdout
 
 
+def test_neither_what_a_night_spent_nor_a_new_reference_makes_the_next_one_run(after_first: Checkout) -> None:
+    before = listed(after_first)
+    assert (before["reference"], before["error_budget"]["num_decisions"]) == ("1", 1), "refused nights spend too"
+    after_first.check("nightowl", "reference", "demo", "2", "--reason", "to see it measured")
+    assert "nothing new" in after_first.check("nightowl", "night", "demo")
+    assert listed(after_first)["error_budget"] == before["error_budget"]
+
+
 def test_a_dirty_night_is_never_promoted(after_first: Checkout) -> None:
     path = after_first.root / "detectors/demo/params.yaml"
     path.write_text(TINY + "# a note that nobody committed\n")
@@ -111,3 +125,6 @@ def test_what_dvc_repro_made_the_flow_finds(after_first: Checkout) -> None:
     assert after_first.executed() == {"train", "evaluate", "gate", "export"}
     printed = after_first.check("nightowl", "night", "demo")
     assert restored(printed) == STAGES
+    after = listed(after_first)
+    assert after["versions"][-1]["record"]["reference_version"] == "2", "measured tonight beside the champion"
+    assert after["error_budget"]["num_decisions"] == 2, "the dirty night could not be promoted, so it cost nothing"

@@ -76,6 +76,8 @@ def test_a_champion_is_measured_on_the_classes_in_common_alone(tmp_path: Path, e
     assert {c.name: c.num_truth for c in theirs.classes} == {name: ours[name] for name in ("spur", "open")}
     curves = Curves.model_validate_json(workspace.curves("champion").read_bytes())
     assert (len(curves.confusion), curves.confusion_confidence) == (3, 0.3)
+    shipped = OperatingPoint.model_validate_json(workspace.champion_operating.read_bytes())
+    assert ([each.name for each in shipped.classes], shipped.overall) == (["spur", "open"], 0.3)
 
 
 def test_common_classes_that_do_not_occur_have_no_figures(tmp_path: Path, exported: Path) -> None:
