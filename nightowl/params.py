@@ -51,11 +51,11 @@ class SplitParams(Section):
         return self
 
 
-def _require_pattern(pattern: str | None) -> None:
+def _require_pattern(pattern: str | None, name: str = "group_pattern") -> None:
     try:
         re.compile(pattern or "")
     except re.error as error:
-        raise ValueError(f"group_pattern is not a regular expression: {error}") from error
+        raise ValueError(f"{name} is not a regular expression: {error}") from error
 
 
 class DataParams(Section):
@@ -138,12 +138,56 @@ class TrainParams(Section):
     augment: AugmentParams = AugmentParams()
 
 
+class OperatingRule(Section):
+    """How the confidence is chosen, on val, from which a detection counts in use."""
+
+    rule: Literal["best_f1", "min_recall", "max_fp_per_image"] = "best_f1"
+    value: Annotated[float, Field(gt=0)] | None = Field(
+        None, description="the least recall (0 to 1], or the most false positives an image; none for best_f1"
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> "OperatingRule":
+        if self.rule == "best_f1" and self.value is not None:
+            raise ValueError("rule best_f1 takes no value; remove it, or choose min_recall or max_fp_per_image")
+        if self.rule != "best_f1" and self.value is None:
+            raise ValueError(f"rule {self.rule} needs a value")
+        if self.rule == "min_recall" and self.value is not None and self.value > 1:
+            raise ValueError("the value of min_recall is a share, from 0 to 1")
+        return self
+
+
+class OperatingParams(OperatingRule):
+    """The rule for all classes, and for single ones where they differ."""
+
+    classes: dict[str, OperatingRule] = Field(default_factory=dict, description="a class's own rule, by its name")
+
+
+class SliceRule(Section):
+    """A way to divide the test images: by a pattern on the path, or by a column of the pinned table."""
+
+    name: Annotated[str, Field(min_length=1)]
+    pattern: str | None = Field(
+        None, description="regular expression on the path; one slice for each value of its first group, or of all it matches"
+    )
+    column: str | None = Field(None, description="column of data.table; one slice for each value")
+
+    @model_validator(mode="after")
+    def _check(self) -> "SliceRule":
+        if (self.pattern is None) == (self.column is None):
+            raise ValueError("a slice needs a pattern or a column, and not both")
+        _require_pattern(self.pattern, "pattern")
+        return self
+
+
 class EvaluateParams(Section):
     """How detections are made and matched when a model is measured."""
 
     confidence_floor: Annotated[float, Field(gt=0, lt=1)] = Field(0.001, description="detections below it are not kept")
     nms_iou: Annotated[float, Field(gt=0, le=1)] = 0.7
     max_detections: Annotated[int, Field(ge=1, le=30_000)] = 300
+    operating_point: OperatingParams = OperatingParams()
+    slices: tuple[SliceRule, ...] = Field((), description="parts of test that are measured on their own")
 
 
 class GateParams(Section):
@@ -169,6 +213,33 @@ class GateParams(Section):
         None, description="regular expression on the path; images of one group (a lot, a video) are resampled together"
     )
     max_drop_class_ap50: Fraction = Field(0.1, description="how far any common class may lie below the champion, absolute")
+    min_size_map50: dict[Literal["small", "medium", "large"], Fraction] = Field(
+        default_factory=dict, description="floors by size of object, mAP50; COCO's sizes"
+    )
+    max_drop_size_map50: Fraction | None = Field(None, description="how far any size may lie below the champion; null: any")
+    min_slice_map50: dict[str, Fraction] = Field(default_factory=dict, description="floors by name of slice, mAP50")
+    max_drop_slice_map50: Fraction = Field(0.1, description="how far any slice may lie below the champion, absolute")
+    max_miss_rate: Fraction | None = Field(None, description="share of objects not found, at the operating point; null: any")
+    max_fp_per_image: Annotated[float, Field(ge=0)] | None = Field(None, description="false positives an image; null: any")
+    max_escape_rate: Fraction | None = Field(
+        None, description="share of the images with an object on which nothing is detected; null: any"
+    )
+    max_overkill_rate: Fraction | None = Field(
+        None, description="share of the images without an object on which something is detected; null: any"
+    )
+    operating_limits: Literal["bound", "point"] = Field(
+        "bound", description="what must keep these limits: the upper bound of the rate, or the rate as counted"
+    )
+    max_seconds_per_image: Annotated[float, Field(gt=0)] | None = Field(
+        None, description="of the exported model at batch 1 on this machine's CPU; null: any"
+    )
+    max_latency_ratio: Annotated[float, Field(gt=0)] | None = Field(
+        None, description="its time as a multiple of the champion's, measured in turn; null: any"
+    )
+    max_model_bytes: Annotated[int, Field(gt=0)] | None = Field(None, description="size of the exported file; null: any")
+    class_change: Literal["compare_common", "refuse"] = Field(
+        "compare_common", description="when candidate and champion know other classes: judge the common ones, or refuse"
+    )
 
     @model_validator(mode="after")
     def _check(self) -> "GateParams":
