@@ -164,18 +164,21 @@ class OperatingParams(OperatingRule):
 
 
 class SliceRule(Section):
-    """A way to divide the test images: by a pattern on the path, or by a column of the pinned table."""
+    """A way to divide the test images: by a pattern on the path, or by a column of a table."""
 
     name: Annotated[str, Field(min_length=1)]
     pattern: str | None = Field(
         None, description="regular expression on the path; one slice for each value of its first group, or of all it matches"
     )
-    column: str | None = Field(None, description="column of data.table; one slice for each value")
+    column: str | None = Field(None, description="column of a CSV file beside the data; one slice for each value")
+    table: str | None = Field(None, description="that file inside the source; its column `image` names each image by its path")
 
     @model_validator(mode="after")
     def _check(self) -> "SliceRule":
         if (self.pattern is None) == (self.column is None):
             raise ValueError("a slice needs a pattern or a column, and not both")
+        if (self.column is None) != (self.table is None):
+            raise ValueError("column and table belong together: give both or neither")
         _require_pattern(self.pattern, "pattern")
         return self
 

@@ -15,9 +15,11 @@ from nightowl.evaluation.check import check_measurable
 from nightowl.evaluation.detections import Detections
 from nightowl.evaluation.matches import Matches, precompute_matches
 from nightowl.evaluation.metrics import AverageRecall, ClassMetrics, Curves, Metrics, SizeMetrics
-from nightowl.evaluation.operating import BestF1, ClassThreshold, OperatingPoint, best_f1
+from nightowl.evaluation.operating import BestF1, best_f1
 from nightowl.evaluation.sizes import AREAS, SIZES, within
-from nightowl.evaluation.truth import FALSE_ALARM, IGNORED, Truth, confusion, match
+from nightowl.evaluation.slice_metrics import slice_metrics
+from nightowl.evaluation.slices import Slice
+from nightowl.evaluation.truth import Truth, confusion
 
 
 class Subject(NamedTuple):
@@ -43,8 +45,9 @@ def evaluate(
     max_detections: int,
     confusion_confidence: float,
     truth_needed: bool = True,
+    slices: Sequence[Slice] = (),
 ) -> Measured:
-    """Figures and curves of detections against truth with the same images and classes.
+    """Figures and curves of detections against truth with the same images and classes; also of each of `slices`.
 
     Without `truth_needed`, as for the few classes that a champion shares, no truth gives figures that are all None.
 
@@ -54,7 +57,8 @@ def evaluate(
     """
     check_measurable(truth, detections, subject.split, truth_needed)
     precision = average_precision(truth, detections, max_detections)
-    points = _points(precompute_matches(truth, detections, max_detections))
+    matches = precompute_matches(truth, detections, max_detections)
+    points = _points(matches)
     metrics = Metrics(
         model=subject.model,
         weights_sha256=subject.weights_sha256,
@@ -69,22 +73,9 @@ def evaluate(
         seconds_per_image=subject.seconds_per_image,
         ar=_recall(precision, None),
         sizes=_sizes(truth, precision, None),
+        slices=slice_metrics(matches, slices),
     )
     return Measured(metrics, _curves(truth, detections, precision, confusion_confidence))
-
-
-def choose_operating_point(truth: Truth, detections: Detections, dataset_version: str, split: str = "val") -> OperatingPoint:
-    """The thresholds of best F1 at IoU 0.5, a class and over all. Raises as `evaluate` does."""
-    check_measurable(truth, detections, split)
-    matched = match(truth, detections)
-    counted = matched != IGNORED
-    overall = best_f1(detections.score[counted], matched[counted] != FALSE_ALARM, int(truth.counts().sum()))
-    points = _points(precompute_matches(truth, detections, len(detections) + 1))
-    thresholds = [
-        ClassThreshold(name=name, confidence=point.confidence if point else None)
-        for name, point in zip(truth.classes, points, strict=True)
-    ]
-    return OperatingPoint(split=split, dataset_version=dataset_version, overall=overall.confidence, classes=tuple(thresholds))
 
 
 def _points(matches: Matches) -> list[BestF1 | None]:

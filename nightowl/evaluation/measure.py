@@ -3,6 +3,7 @@
 Every image is compared with the digest that the manifest holds, so that what was measured is what was pinned.
 """
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from nightowl.data.manifest import Image, Manifest, Split
 from nightowl.errors import DataError
 from nightowl.evaluation.detect import Detected, Model, Source, detect
 from nightowl.evaluation.evaluate import Measured, Subject, evaluate
+from nightowl.evaluation.slices import Slice
 from nightowl.evaluation.truth import truth_of
 from nightowl.params import EvaluateParams
 
@@ -40,6 +42,7 @@ def measure(
     subject: Subject,
     limits: EvaluateParams,
     confidence: float | None,
+    slices: Sequence[Slice] = (),
 ) -> Measured:
     """Figures of detections on the test split, over `classes`; some of the dataset's may occur in none of its images.
 
@@ -52,6 +55,7 @@ def measure(
         max_detections=limits.max_detections,
         confusion_confidence=NO_THRESHOLD if confidence is None else confidence,
         truth_needed=classes == dataset.classes,
+        slices=slices,
     )
 
 

@@ -4,13 +4,16 @@ After it, nothing that a night depends on can change under it, and nothing surpr
 """
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from nightowl.cloud.mirror import PullReport
 from nightowl.data.findings import Finding, write_findings
 from nightowl.data.manifest import Manifest, write_manifest
 from nightowl.data.pin import build_manifest
+from nightowl.data.slice_table import read_columns
 from nightowl.evaluation.budget import write_history
 from nightowl.evaluation.champion import ChampionRecord, write_champion
+from nightowl.evaluation.slices import SliceFacts
 from nightowl.files import publishing_folder, write_record
 from nightowl.night.sources import carry_known, fetch_source, pins_cache, remember_source
 from nightowl.params import Params
@@ -47,6 +50,7 @@ def pin_inputs(workspace: Workspace, params: Params, registry: Registry, source:
     local = fetch_source(workspace.settings, detector, source)
     carry_known(workspace.settings, detector, local)
     manifest, findings = build_manifest(local.folder, params.data, pins_cache(workspace.settings, detector))
+    slice_facts = _slice_facts(workspace, params, local.folder, manifest)
     version = manifest.version()
     champion = champion_record(registry, detector)
     if champion is not None:
@@ -63,8 +67,18 @@ def pin_inputs(workspace: Workspace, params: Params, registry: Registry, source:
         write_champion(scratch / workspace.champion.name, champion)
         write_champion(scratch / workspace.reference.name, reference)
         write_history(scratch / workspace.decisions.name, decisions_of(registry.versions(detector)))
+        write_record(scratch / workspace.slice_facts.name, slice_facts)
     remember_source(workspace.settings, detector, local, named=source is not None)
     return PinnedInputs(manifest, version, tuple(findings), base, champion, local.pulled)
+
+
+def _slice_facts(workspace: Workspace, params: Params, source: Path, manifest: Manifest) -> SliceFacts:
+    """What slices need of the images: the columns that rules name, and the digests of the detector's golden set."""
+    paths = [image.path for image in manifest.images]
+    golden = workspace.root / "detectors" / workspace.detector / "golden.txt"
+    lines = golden.read_text(encoding="utf-8").splitlines() if golden.exists() else []
+    digests = tuple(line.split()[0] for line in lines if line.strip())
+    return SliceFacts(columns=read_columns(source, params.evaluate.slices, paths), golden=digests)
 
 
 def _base(

@@ -21,7 +21,7 @@ from nightowl.registry.record import BundleRecord
 from nightowl.registry.sums import write_sums
 from nightowl.training.base import BaseWeights
 
-PINNED = ("manifest.jsonl", "findings.json", "base.json", "champion.json", "reference.json", "decisions.json")
+PINNED = ("manifest.jsonl", "findings.json", "base.json", "champion.json", "reference.json", "decisions.json", "slices.json")
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,9 @@ class BundleFiles:
     champion_metrics: Path | None
     champion_curves: Path | None
     operating: Path | None
+    detections: Path | None
+    truth: Path | None
+    slices: Path | None
     verdict: Path
     parity: Path
     history: Path
@@ -55,6 +58,9 @@ class BundleFiles:
             "champion_metrics.json": self.champion_metrics,
             "champion_curves.json": self.champion_curves,
             "operating.json": self.operating,
+            "detections.parquet": self.detections,
+            "truth.parquet": self.truth,
+            "slices.json": self.slices,
             "verdict.json": self.verdict,
             "parity.json": self.parity,
             "results.csv": self.history,

@@ -7,20 +7,24 @@ is not measured. Thresholds are chosen on val, never on test.
 """
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from nightowl.data.blobs import BlobStore
 from nightowl.data.manifest import Manifest, read_manifest
 from nightowl.data.source import source_folder
 from nightowl.evaluation.champion import ChampionRecord, read_champion
+from nightowl.evaluation.choose_operating import choose_operating_point
 from nightowl.evaluation.detect import Detected, model_of
 from nightowl.evaluation.detections import write_detections
 from nightowl.evaluation.device import torch_device
-from nightowl.evaluation.evaluate import Measured, Subject, choose_operating_point
+from nightowl.evaluation.evaluate import Measured, Subject
 from nightowl.evaluation.measure import detect_split, measure
 from nightowl.evaluation.model_file import ModelRecord
 from nightowl.evaluation.runners import OnnxRunner, TorchRunner
+from nightowl.evaluation.slices import Slice, Slices, read_slice_facts, slices_of
 from nightowl.evaluation.truth import truth_of
+from nightowl.evaluation.truth_table import write_truth
 from nightowl.files import write_record
 from nightowl.params import EvaluateParams, Params
 from nightowl.settings import home_of
@@ -34,14 +38,19 @@ def run(params: Params, workspace: Workspace, out: Path) -> None:
     dataset = read_manifest(workspace.dataset)
     source = source_folder(workspace.settings, workspace.detector)
     champion, reference = read_champion(workspace.champion), read_champion(workspace.reference)
-    _candidate(params.evaluate, workspace, dataset, source, out)
+    slices = slices_of(dataset.of("test"), params.evaluate.slices, read_slice_facts(workspace.slice_facts))
+    write_record(out / workspace.slices.name, Slices(slices=slices))
+    write_truth(out / workspace.truth.name, truth_of(dataset.classes, dataset.of("test")))
+    _candidate(params.evaluate, workspace, dataset, source, slices, out)
     if champion is not None:
-        _standing(params.evaluate, workspace, dataset, source, "champion", champion, out)
+        _standing(params.evaluate, workspace, dataset, source, slices, "champion", champion, out)
     if champion is not None and reference is not None and reference.weights_sha256 != champion.weights_sha256:
-        _standing(params.evaluate, workspace, dataset, source, "reference", reference, out)
+        _standing(params.evaluate, workspace, dataset, source, slices, "reference", reference, out)
 
 
-def _candidate(limits: EvaluateParams, workspace: Workspace, dataset: Manifest, source: Path, out: Path) -> None:
+def _candidate(
+    limits: EvaluateParams, workspace: Workspace, dataset: Manifest, source: Path, slices: Sequence[Slice], out: Path
+) -> None:
     record = ModelRecord.model_validate_json(workspace.model.read_bytes())
     module = load_torch_model(workspace.weights, record.weights_sha256)
     runner = TorchRunner(module, torch_device(workspace.settings.device))
@@ -49,11 +58,12 @@ def _candidate(limits: EvaluateParams, workspace: Workspace, dataset: Manifest, 
     on_val = detect_split(model, dataset, "val", source, limits)
     write_detections(out / "candidate_val.parquet", on_val.detections)
     version = dataset.version()
-    operating = choose_operating_point(truth_of(dataset.classes, dataset.of("val")), on_val.detections, version)
+    truth = truth_of(dataset.classes, dataset.of("val"))
+    operating = choose_operating_point(truth, on_val.detections, version, limits.operating_point)
     write_record(out / workspace.operating.name, operating)
     on_test = detect_split(model, dataset, "test", source, limits)
     subject = Subject("candidate", record.weights_sha256, version, "test", on_test.seconds_per_image)
-    measured = measure(dataset, dataset.classes, on_test, subject, limits, operating.overall)
+    measured = measure(dataset, dataset.classes, on_test, subject, limits, operating.overall, slices)
     _write(out, "candidate", on_test, measured)
 
 
@@ -62,6 +72,7 @@ def _standing(
     workspace: Workspace,
     dataset: Manifest,
     source: Path,
+    slices: Sequence[Slice],
     whose: str,
     standing: ChampionRecord,
     out: Path,
@@ -79,7 +90,8 @@ def _standing(
     name = f"{standing.detector} v{standing.version}"
     subject = Subject(name, standing.weights_sha256, dataset.version(), "test", seen.seconds_per_image)
     write_record(out / f"{whose}_operating.json", runner.card.operating.among(common))
-    _write(out, whose, found, measure(dataset, common, found, subject, limits, runner.card.operating.overall))
+    overall = runner.card.operating.overall
+    _write(out, whose, found, measure(dataset, common, found, subject, limits, overall, slices))
 
 
 def _write(out: Path, whose: str, found: Detected, measured: Measured) -> None:

@@ -50,6 +50,11 @@ class Workspace:
         """The pinned decisions of past nights, and what each spent of the error budget."""
         return self.inputs / "decisions.json"
 
+    @property
+    def slice_facts(self) -> Path:
+        """The pinned SliceFacts: what is known of images beyond the manifest, to divide test by."""
+        return self.inputs / "slices.json"
+
     def out(self, stage: str) -> Path:
         """The folder that `stage` publishes, whole."""
         return self.root / "out" / self.detector / stage
@@ -96,6 +101,16 @@ class Workspace:
     def champion_operating(self) -> Path:
         """The OperatingPoint that the champion shipped with, over the classes in common."""
         return self.out("evaluate") / "champion_operating.json"
+
+    @property
+    def truth(self) -> Path:
+        """The labels of test, kept beside the detections."""
+        return self.out("evaluate") / "truth.parquet"
+
+    @property
+    def slices(self) -> Path:
+        """The Slices of test."""
+        return self.out("evaluate") / "slices.json"
 
     @property
     def verdict(self) -> Path:

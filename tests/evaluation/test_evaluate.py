@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from nightowl.errors import DataError, StageFailed
+from nightowl.evaluation.choose_operating import choose_operating_point
 from nightowl.evaluation.detections import Detections
-from nightowl.evaluation.evaluate import Measured, Subject, choose_operating_point, evaluate
+from nightowl.evaluation.evaluate import Measured, Subject, evaluate
 from nightowl.evaluation.truth import FALSE_ALARM, IGNORED, Truth, match, truth_of
+from nightowl.params import OperatingParams
 from tests.evaluation.scenes import CLASSES, a_scene
 
 SUBJECT = Subject("candidate", "0" * 64, "1" * 64, "test", 0.01)
@@ -80,7 +82,7 @@ def test_a_score_that_is_no_number_names_its_image(value: float) -> None:
 def test_the_operating_point_is_the_best_of_all_thresholds() -> None:
     images, detections = a_scene(5)
     truth = truth_of(CLASSES, images)
-    chosen = choose_operating_point(truth, detections, "1" * 64)
+    chosen = choose_operating_point(truth, detections, "1" * 64, OperatingParams())
 
     def f1(confidence: float) -> float:
         matched = match(truth, detections.from_confidence(confidence))

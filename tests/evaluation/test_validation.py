@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from nightowl.errors import DataError, StageFailed
-from nightowl.evaluation.evaluate import choose_operating_point
+from nightowl.evaluation.choose_operating import choose_operating_point
 from nightowl.evaluation.truth import FALSE_ALARM, match, truth_of
 from nightowl.evaluation.validation import validate
+from nightowl.params import OperatingParams
 from tests.evaluation.scenes import CLASSES, a_scene
 from tests.evaluation.test_evaluate import measure
 
@@ -26,7 +27,7 @@ def test_precision_and_recall_are_those_at_the_confidence_of_best_f1() -> None:
     images, detections = a_scene(2, num_images=30)
     truth = truth_of(CLASSES, images)
     ours = validate(truth, detections, 300)
-    assert ours.confidence == choose_operating_point(truth, detections, "1" * 64).overall
+    assert ours.confidence == choose_operating_point(truth, detections, "1" * 64, OperatingParams()).overall
     matched = match(truth, detections.from_confidence(ours.confidence or 2))
     right, wrong = (matched >= 0).sum(), (matched == FALSE_ALARM).sum()
     assert (ours.precision, ours.recall) == pytest.approx((right / (right + wrong), right / ours.num_truth))

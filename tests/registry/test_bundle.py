@@ -38,6 +38,7 @@ def test_a_bundle_holds_everything_that_its_making_depended_on(tmp_path: Path) -
         "inputs/base.json",
         "inputs/champion.json",
         "inputs/decisions.json",
+        "inputs/slices.json",
     }
     assert BundleRecord.model_validate_json((folder / "record.json").read_bytes()) == record
 

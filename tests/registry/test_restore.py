@@ -49,7 +49,15 @@ def test_a_clean_clone_gets_the_inputs_of_a_version(registry: Registry, tmp_path
     restore_inputs(registry, "demo", "champion", tmp_path / "clone")
     restored = tmp_path / "clone" / "inputs" / "demo"
     pinned = tmp_path / "night-1-0" / "night" / "inputs"
-    names = ["base.json", "champion.json", "decisions.json", "findings.json", "manifest.jsonl", "reference.json"]
+    names = [
+        "base.json",
+        "champion.json",
+        "decisions.json",
+        "findings.json",
+        "manifest.jsonl",
+        "reference.json",
+        "slices.json",
+    ]
     assert sorted(path.name for path in restored.iterdir()) == names
     assert [(restored / name).read_bytes() for name in names] == [(pinned / name).read_bytes() for name in names]
 

@@ -1,0 +1,120 @@
+"""Rates with their uncertainty, and how many images it takes to show one: what a line manager asks of an inspection.
+
+A bound is one-sided with the stated confidence. It is the exact one for independent trials (Clopper and Pearson 1934 for
+shares, Garwood 1936 for counts), widened where resampling whole images, or groups of them, says more: objects of an image are
+not independent. A rate of which there was not a single trial is unknown, never zero.
+
+I images, R resamples of them.
+"""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nightowl.evaluation.intervals import Interval, interval
+from nightowl.records import Record
+
+_STEPS = 60  # halvings of the interval: beyond double precision
+
+
+class Rate(Record):
+    """`events` in `trials`; `value` and `interval` are None where there were no trials."""
+
+    events: int
+    trials: int
+    value: float | None
+    interval: Interval | None
+
+
+def share_of(events: NDArray[np.integer], trials: NDArray[np.integer], weights: NDArray[np.float64], confidence: float) -> Rate:
+    """The share of trials with an event, from the counts (I,) of each image; `weights` (R, I) are resamples of the images."""
+    k, n = int(events.sum()), int(trials.sum())
+    exact = (share_low(k, n, confidence), share_high(k, n, confidence)) if n else (0.0, 1.0)
+    return _rate(k, n, exact, _resampled(events, trials, weights), int((trials > 0).sum()), confidence)
+
+
+def count_per(
+    events: NDArray[np.integer], trials: NDArray[np.integer], weights: NDArray[np.float64], confidence: float
+) -> Rate:
+    """Events a trial, of which there may be more than one, from the counts (I,) of each image."""
+    k, n = int(events.sum()), int(trials.sum())
+    exact = (count_low(k, confidence) / n, count_high(k, confidence) / n) if n else (0.0, math.inf)
+    return _rate(k, n, exact, _resampled(events, trials, weights), int((trials > 0).sum()), confidence)
+
+
+def _rate(k: int, n: int, exact: tuple[float, float], drawn: NDArray[np.float64], num_images: int, confidence: float) -> Rate:
+    if not n:
+        return Rate(events=k, trials=0, value=None, interval=None)
+    low, high = exact
+    if num_images > 1 and len(drawn) and drawn.std() > 0:
+        wider = interval(drawn, num_images, confidence)
+        low, high = max(min(low, wider.low), 0.0), max(high, wider.high)
+    return Rate(events=k, trials=n, value=k / n, interval=Interval(low=low, high=high, confidence=confidence))
+
+
+def _resampled(events: NDArray[np.integer], trials: NDArray[np.integer], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The rate in each resample that holds a trial."""
+    over, under = weights @ events, weights @ trials
+    drawn: NDArray[np.float64] = over[under > 0] / under[under > 0]
+    return drawn
+
+
+def share_high(events: int, trials: int, confidence: float) -> float:
+    """The highest share under which so few events are no surprise."""
+    if events >= trials:
+        return 1.0
+    return _crossing(lambda p: _binomial_cdf(events, trials, p), 1 - confidence, 0.0, 1.0)
+
+
+def share_low(events: int, trials: int, confidence: float) -> float:
+    """The lowest share under which so many events are no surprise."""
+    if events == 0:
+        return 0.0
+    return _crossing(lambda p: _binomial_cdf(events - 1, trials, p), confidence, 0.0, 1.0)
+
+
+def count_high(events: int, confidence: float) -> float:
+    """The highest expected count under which so few events are no surprise."""
+    top = events + 10 * math.sqrt(events + 1) - 2 * math.log(1 - confidence) + 10
+    return _crossing(lambda rate: _poisson_cdf(events, rate), 1 - confidence, 0.0, top)
+
+
+def count_low(events: int, confidence: float) -> float:
+    """The lowest expected count under which so many events are no surprise."""
+    if events == 0:
+        return 0.0
+    return _crossing(lambda rate: _poisson_cdf(events - 1, rate), confidence, 0.0, float(events))
+
+
+def trials_without_event(limit: float, confidence: float) -> int | None:
+    """How many trials without a single event show a share below `limit`; the rule of three is 3 / limit at 95 %.
+
+    None for a limit of zero: no number of trials shows that.
+    """
+    if limit <= 0:
+        return None
+    return 1 if limit >= 1 else math.ceil(math.log(1 - confidence) / math.log1p(-limit))
+
+
+def _crossing(falling: Callable[[float], float], target: float, low: float, high: float) -> float:
+    """Where a falling function comes down to `target`."""
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if falling(middle) > target else (low, middle)
+    return (low + high) / 2
+
+
+def _binomial_cdf(k: int, n: int, p: float) -> float:
+    """The probability of at most `k` of `n`, 0 < p < 1."""
+    i = np.arange(1, k + 1)
+    log_terms = np.concatenate([[0.0], np.cumsum(np.log((n - i + 1) / i) + math.log(p) - math.log1p(-p))])
+    return float(np.exp(log_terms + n * math.log1p(-p)).sum())
+
+
+def _poisson_cdf(k: int, rate: float) -> float:
+    """The probability of at most `k` where `rate` > 0 are expected."""
+    i = np.arange(1, k + 1)
+    log_terms = np.concatenate([[0.0], np.cumsum(math.log(rate) - np.log(i))])
+    return float(np.exp(log_terms - rate).sum())
