@@ -70,10 +70,10 @@ def serving_elsewhere(num_objects: int, num_bytes: int) -> Iterator[str]:
 
 def by_nightowl(endpoint: str, folder: Path) -> None:
     from nightowl.cloud.mirror import pull
-    from nightowl.cloud.s3 import S3Storage
+    from nightowl.cloud.s3 import Access, S3Storage
     from nightowl.cloud.storage import parse_url
 
-    pull(S3Storage(parse_url(f"s3://{BUCKET}/images"), endpoint), folder)
+    pull(S3Storage(parse_url(f"s3://{BUCKET}/images"), Access(endpoint)), folder)
 
 
 def by_boto3(endpoint: str, folder: Path) -> None:
@@ -137,9 +137,9 @@ PEAK = """
 import sys
 from pathlib import Path
 from nightowl.cloud.mirror import pull
-from nightowl.cloud.s3 import S3Storage
+from nightowl.cloud.s3 import Access, S3Storage
 from nightowl.cloud.storage import parse_url
-pull(S3Storage(parse_url(sys.argv[2]), sys.argv[1]), Path(sys.argv[3]))
+pull(S3Storage(parse_url(sys.argv[2]), Access(sys.argv[1])), Path(sys.argv[3]))
 print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))
 """
 

@@ -3,34 +3,27 @@ server keeps with it, where that covers the whole object and its algorithm is in
 
 import base64
 import hashlib
-import re
 import zlib
 from collections.abc import Callable, Mapping
 
-from nightowl.cloud.storage import RemoteObject
+from nightowl.cloud.storage import Wanted
 
-_MD5 = re.compile(r"[0-9a-f]{32}")
 _KINDS = ("sha256", "sha1", "crc32")
-
-
-def is_md5(etag: str) -> bool:
-    """Could this ETag be the MD5 of the content? Objects put in several parts have another form; see `Verifier`."""
-    return _MD5.fullmatch(etag) is not None
 
 
 class Verifier:
     """Takes the content piece by piece; `fault` then says what is wrong, if anything. `headers` are found by lower-case names.
 
-    Under KMS or customer keys an ETag has the form of an MD5 and is none.
+    Under KMS or customer keys an ETag has the form of an MD5 and is none; an object named by its content has one all the same.
     """
 
-    def __init__(self, found: RemoteObject, headers: Mapping[str, str]) -> None:
+    def __init__(self, wanted: Wanted, headers: Mapping[str, str]) -> None:
         encryption = headers.get("x-amz-server-side-encryption", "")
         own_key = "x-amz-server-side-encryption-customer-algorithm" in headers
-        self._found, self._num_bytes = found, 0
+        self._wanted, self._num_bytes = wanted, 0
         self._sums: list[tuple[str, str, _Sum]] = []
-        if is_md5(found.etag) and not encryption.startswith("aws:kms") and not own_key:
-            self._sums.append(("MD5", found.etag, _Hash("md5")))
+        if wanted.md5 and (wanted.etag is None or not (encryption.startswith("aws:kms") or own_key)):
+            self._sums.append(("MD5", wanted.md5, _Hash("md5")))
         for kind in _KINDS:
             stated = headers.get(f"x-amz-checksum-{kind}", "")
             if stated and "-" not in stated and headers.get("x-amz-checksum-type") != "COMPOSITE":
@@ -43,8 +36,8 @@ class Verifier:
 
     def fault(self) -> str | None:
         """In words, or None when everything agrees."""
-        if self._num_bytes != self._found.num_bytes:
-            return f"expected {self._found.num_bytes} bytes, got {self._num_bytes}"
+        if self._wanted.num_bytes not in (None, self._num_bytes):
+            return f"expected {self._wanted.num_bytes} bytes, got {self._num_bytes}"
         for kind, stated, running in self._sums:
             if running.hexdigest() != stated:
                 return f"wrong checksum: its {kind} should be {stated}, what arrived has {running.hexdigest()}"

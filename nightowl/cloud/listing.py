@@ -4,6 +4,7 @@ Keys come from outside: one that would leave the root, or that no file can be ca
 """
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from nightowl.cloud.storage import RemoteObject
 from nightowl.errors import RemoteError
 
 _LONGEST_NAME_BYTES = 255
+_UNFIT = re.compile(r"[\\\x00-\x1f\x7f]")
 
 
 def write_listing(path: Path, objects: Iterable[RemoteObject], url: str) -> None:
@@ -43,7 +45,7 @@ def read_listing(path: Path) -> Iterator[RemoteObject]:
 
 def fault_of_key(key: str) -> str | None:
     """Why `key` cannot be a file inside the mirror, or None."""
-    if "\\" in key or any(ord(character) < 32 or ord(character) == 127 for character in key):
+    if _UNFIT.search(key):
         return "holds a backslash or a control character"
     parts = key.split("/")
     if key.startswith("/") or ".." in parts:

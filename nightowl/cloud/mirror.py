@@ -13,21 +13,20 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from nightowl.cloud.bulk import fetch_all
 from nightowl.cloud.listing import read_listing, write_listing
 from nightowl.cloud.objects import ObjectStore, is_sound, make_folder
-from nightowl.cloud.parallel import in_parallel
-from nightowl.cloud.plan import Plan, plan_pull
+from nightowl.cloud.plan import Plan, plan_pull, side_by_side
 from nightowl.cloud.storage import ObjectChanged, RemoteObject, Storage
 from nightowl.errors import RemoteError, StorageError
 from nightowl.progress import Track, track
 
-NUM_THREADS = 64
 ROUNDS = 3
 KEPT_SNAPSHOTS = 2
 SPARE_BYTES = 100_000_000
@@ -98,10 +97,15 @@ def newest(root: Path) -> Path | None:
     return max((root / "snapshots").glob("[0-9]*"), default=None, key=lambda path: int(path.name))
 
 
+def store_of(root: Path) -> ObjectStore:
+    """The objects of the mirror at `root`."""
+    return ObjectStore(root / "objects", root / "arriving")
+
+
 def _pull(
     storage: Storage, root: Path, in_use: Callable[[], Path | None], progress: Track, verify: bool, begun: float
 ) -> PullReport:
-    objects = ObjectStore(root / "objects")
+    objects = store_of(root)
     objects.prepare()
     scratch = root / "incomplete"
     shutil.rmtree(scratch, ignore_errors=True)
@@ -111,19 +115,26 @@ def _pull(
     if listing.stat().st_size == 0:
         raise RemoteError(f"{storage.url}: no objects there; check the bucket and the prefix (the mirror stays as it is)")
     before = newest(root)
-    plan = plan_pull(read_listing(listing), read_listing(before / LISTING) if before else ())
+    plan = plan_pull(read_listing(listing), _listed(before))
     damaged = _drop_damaged(before, objects, progress) if before and verify else 0
     fetched = Moved()
     if before is None or damaged or not filecmp.cmp(listing, before / LISTING, shallow=False):
-        fetched = _fetch(storage, objects, plan, root, progress)
-        fetched = _link_all(storage, objects, scratch, progress, fetched)
+        _check_room(storage, plan, root)
+        todo = _lacking(listing, before, objects)
+        moved = progress(fetch_all(storage, objects, todo), f"pulling {storage.url}", plan.added + plan.changed + damaged)
+        for num_bytes in moved:
+            fetched = fetched.and_one(num_bytes)
+        _link_all(objects, scratch, progress)
         before = _publish(scratch, root)
         _prune(root, objects, in_use())
     return _report(storage.url, before, plan, fetched, time.monotonic() - begun)
 
 
-def _fetch(storage: Storage, objects: ObjectStore, plan: Plan, root: Path, progress: Track) -> Moved:
-    """Have everything that is new; returns what had to move for it."""
+def _listed(snapshot: Path | None) -> Iterable[RemoteObject]:
+    return read_listing(snapshot / LISTING) if snapshot else ()
+
+
+def _check_room(storage: Storage, plan: Plan, root: Path) -> None:
     free = shutil.disk_usage(root).free
     if plan.num_bytes + SPARE_BYTES > free:
         raise StorageError(
@@ -131,20 +142,17 @@ def _fetch(storage: Storage, objects: ObjectStore, plan: Plan, root: Path, progr
             f"and {free:,} are free: free some space or set NIGHTOWL_HOME to a larger disk"
         )
 
-    def on_error(error: BaseException) -> None:
-        if not isinstance(error, ObjectChanged):  # after that one, another round follows
-            storage.give_up()
 
-    todo = [*plan.added, *plan.changed]
-    moved = in_parallel(lambda found: objects.ensure(storage, found), todo, NUM_THREADS, on_error)
-    total = Moved()
-    for num_bytes in progress(moved, f"pulling {storage.url}", len(todo)):
-        total = total.and_one(num_bytes)
-    return total
+def _lacking(listing: Path, before: Path | None, objects: ObjectStore) -> Iterator[RemoteObject]:
+    """What has to be looked at: all that is not in the snapshot before, whose objects were on disk when it was published, and
+    what has gone from the store since."""
+    for now, known in side_by_side(read_listing(listing), _listed(before)):
+        if now and (now != known or not os.path.exists(objects.path(now))):
+            yield now
 
 
-def _link_all(storage: Storage, objects: ObjectStore, scratch: Path, progress: Track, moved: Moved) -> Moved:
-    """Fill the snapshot; an object that should be here and is not is fetched again, and added to `moved`."""
+def _link_all(objects: ObjectStore, scratch: Path, progress: Track) -> None:
+    """Fill the snapshot."""
     made = set()
     for found in progress(read_listing(scratch / LISTING), "linking"):
         target = f"{scratch}/files/{found.key}"
@@ -152,12 +160,7 @@ def _link_all(storage: Storage, objects: ObjectStore, scratch: Path, progress: T
         if folder not in made:
             made.add(folder)
             make_folder(folder, found)
-        try:
-            objects.link(found, target)
-        except FileNotFoundError:
-            moved = moved.and_one(objects.ensure(storage, found))
-            objects.link(found, target)
-    return moved
+        objects.link(found, target)
 
 
 def _publish(scratch: Path, root: Path) -> Path:
@@ -204,9 +207,9 @@ def _report(url: str, snapshot: Path, plan: Plan, fetched: Moved, seconds: float
         num_bytes=there.num_bytes,
         fetched_files=fetched.num_files,
         fetched_bytes=fetched.num_bytes,
-        added=len(plan.added),
-        changed=len(plan.changed),
-        removed=len(plan.removed),
+        added=plan.added,
+        changed=plan.changed,
+        removed=plan.removed,
         seconds=seconds,
     )
 

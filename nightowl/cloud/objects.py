@@ -6,60 +6,91 @@ finds them again; a snapshot is made of hard links to them, and one that no snap
 
 import errno
 import hashlib
+import itertools
 import os
-import secrets
 import shutil
-import threading
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
-from nightowl.cloud.checksum import is_md5
-from nightowl.cloud.storage import CHUNK_BYTES, RemoteObject, Storage
+from nightowl.cloud.storage import CHUNK_BYTES, RemoteObject, Storage, Wanted
 from nightowl.errors import RemoteError, StorageError
 
 
-class ObjectStore:
-    """Objects under `root`, written by one process (any of its threads) at a time. Paths are strings here: with tens of
-    thousands of small files, making Path objects would cost as much as signing the requests."""
+def name_by_content(wanted: Wanted) -> str:
+    """Where under the root an object is kept: by its MD5 where that is known, else by its key and ETag."""
+    if wanted.md5:
+        name = f"{wanted.md5}-{wanted.num_bytes}"
+    else:
+        name = hashlib.sha256(f"{wanted.key}\0{wanted.num_bytes}\0{wanted.etag}".encode()).hexdigest()
+    return f"{name[:2]}/{name}"
 
-    def __init__(self, root: Path) -> None:
-        self._root, self._ours = str(root), secrets.token_hex(4)
+
+class ObjectStore:
+    """Objects under `root`, written by one process (any of its threads) at a time; they arrive in `incomplete`. Paths are
+    strings here: with tens of thousands of small files, making Path objects would cost as much as fetching them."""
+
+    def __init__(self, root: Path, incomplete: Path, name: Callable[[Wanted], str] = name_by_content) -> None:
+        self._root, self._incomplete, self._name = str(root), str(incomplete), name
+        self._numbers = itertools.count()
 
     def prepare(self) -> None:
-        """Make the folders."""
+        """Make the folders; what came in part goes."""
+        shutil.rmtree(self._incomplete, ignore_errors=True)
+        os.makedirs(self._incomplete)
         for number in range(256):
             os.makedirs(f"{self._root}/{number:02x}", exist_ok=True)
 
-    def path(self, found: RemoteObject) -> str:
-        """Where an object is kept: by content where its ETag can be an MD5, else by key and ETag."""
-        if is_md5(found.etag):
-            name = f"{found.etag}-{found.num_bytes}"
-        else:
-            name = hashlib.sha256("\0".join(map(str, found)).encode()).hexdigest()
-        return f"{self._root}/{name[:2]}/{name}"
+    def path(self, wanted: Wanted) -> str:
+        return f"{self._root}/{self._name(wanted)}"
 
-    def ensure(self, storage: Storage, found: RemoteObject) -> int | None:
-        """Have the object here, whole; returns how many bytes were fetched for it, None when it was here already."""
-        path = self.path(found)
-        if is_sound(path, found):
-            return None
-        # Beside its place, so that 64 threads do not all wait for one folder.
-        arriving = f"{path}.{self._ours}.{threading.get_ident()}"
+    def has(self, wanted: Wanted) -> bool:
+        """Is it here, whole?"""
+        return is_sound(self.path(wanted), wanted)
+
+    def put(self, wanted: Wanted, body: memoryview) -> None:
+        """Keep verified content."""
+        with self._arriving(wanted) as file:
+            file.write(body)
+
+    def adopt(self, wanted: Wanted, local: str) -> bool:
+        """Link to a file that holds the object; False where that cannot be done."""
+        beside = f"{self._incomplete}/{next(self._numbers)}"
         try:
-            with open(arriving, "wb", opener=_new_read_only) as file:
-                storage.download(found, file)
-                if not is_md5(found.etag):  # nothing could tell, after a power cut, whether it is whole
+            os.link(local, beside)
+        except OSError:
+            return False
+        os.replace(beside, self.path(wanted))
+        with suppress(FileNotFoundError):
+            os.unlink(beside)  # a rename between two links to one file does nothing
+        return True
+
+    def ensure(self, storage: Storage, wanted: Wanted) -> int | None:
+        """Have the object here, whole; returns how many bytes were fetched for it, None when it was here already."""
+        if self.has(wanted):
+            return None
+        with self._arriving(wanted) as file:
+            storage.download(wanted, file)
+            return file.tell()
+
+    @contextmanager
+    def _arriving(self, wanted: Wanted) -> Iterator[IO[bytes]]:
+        """An empty file that gets its name when the block has filled it, and goes when that fails."""
+        beside = f"{self._incomplete}/{next(self._numbers)}"
+        try:
+            with open(beside, "wb", opener=_new_read_only) as file:
+                yield file
+                if not wanted.md5:  # nothing could tell, after a power cut, whether it is whole
                     file.flush()
                     os.fsync(file.fileno())
-            os.replace(arriving, path)
+            os.replace(beside, self.path(wanted))
         except BaseException as error:
             with suppress(FileNotFoundError):
-                os.unlink(arriving)
+                os.unlink(beside)
             if isinstance(error, OSError):
                 error.filename = error.filename or self._root
             raise
-        return found.num_bytes
 
     def link(self, found: RemoteObject, target: str) -> None:
         """Make `target` the object; its folder exists.
@@ -90,12 +121,12 @@ class ObjectStore:
                 raise
 
     def _copy_in_place(self, path: str) -> None:
-        copy = f"{path}.{self._ours}"
+        copy = f"{self._incomplete}/{next(self._numbers)}"
         shutil.copy2(path, copy)
         os.replace(copy, path)
 
     def drop_unlinked(self) -> int:
-        """Remove objects that nothing links to, and what arrived in part; returns their number."""
+        """Remove objects that nothing links to; returns their number."""
         unlinked = [entry for entry in self._entries() if entry.stat().st_nlink == 1]
         for entry in unlinked:
             os.unlink(entry)
@@ -126,12 +157,12 @@ def _new_read_only(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_EXCL, 0o444)
 
 
-def is_sound(path: str, found: RemoteObject) -> bool:
-    """Is `path` there with the content of `found`, as far as its ETag can tell?"""
+def is_sound(path: str, wanted: Wanted) -> bool:
+    """Is `path` there with the content that was wanted, as far as its length and MD5 can tell?"""
     try:
-        if os.stat(path).st_size != found.num_bytes:
+        if wanted.num_bytes not in (None, os.stat(path).st_size):
             return False
-        return not is_md5(found.etag) or _md5(path) == found.etag
+        return wanted.md5 is None or _md5(path) == wanted.md5
     except FileNotFoundError:
         return False
 

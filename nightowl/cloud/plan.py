@@ -1,49 +1,51 @@
-"""What a pull has to do, decided from two listings and nothing else."""
+"""What a pull has to do, decided from two listings and nothing else: row by row, so that a million objects take no memory."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from nightowl.cloud.storage import RemoteObject
 
 
+class Row(NamedTuple):
+    """What one key is now and what it was before; None where it is not in that listing."""
+
+    now: RemoteObject | None
+    before: RemoteObject | None
+
+
 @dataclass(frozen=True)
 class Plan:
-    """What is new, what is another object under the same key, and which keys are gone. The rest stays as it is."""
+    """How many keys are new, are another object now, and are gone; `num_bytes` is what would have to move, at most."""
 
-    added: tuple[RemoteObject, ...]
-    changed: tuple[RemoteObject, ...]
-    removed: tuple[str, ...]
-
-    @property
-    def num_bytes(self) -> int:
-        """What would have to move, at most."""
-        return sum(found.num_bytes for found in (*self.added, *self.changed))
+    added: int = 0
+    changed: int = 0
+    removed: int = 0
+    num_bytes: int = 0
 
 
 def plan_pull(listing: Iterable[RemoteObject], index: Iterable[RemoteObject]) -> Plan:
     """The way from `index` (what the mirror holds) to `listing`. Both in order of their keys, each key once."""
-    added, changed, removed = [], [], []
-    for now, before in _side_by_side(iter(listing), iter(index)):
-        if now is None and before is not None:
-            removed.append(before.key)
-        elif now is not None and before is None:
-            added.append(now)
-        elif now is not None and now != before:
-            changed.append(now)
-    return Plan(tuple(added), tuple(changed), tuple(removed))
+    added = changed = removed = num_bytes = 0
+    for now, before in side_by_side(listing, index):
+        added += before is None
+        removed += now is None
+        changed += now is not None and before is not None and now != before
+        num_bytes += now.num_bytes if now and now != before else 0
+    return Plan(added, changed, removed, num_bytes)
 
 
-def _side_by_side(
-    listing: Iterator[RemoteObject], index: Iterator[RemoteObject]
-) -> Iterator[tuple[RemoteObject | None, RemoteObject | None]]:
-    now, before = next(listing, None), next(index, None)
+def side_by_side(listing: Iterable[RemoteObject], index: Iterable[RemoteObject]) -> Iterator[Row]:
+    """Every key of either, in order. Both in order of their keys, each key once."""
+    rows, others = iter(listing), iter(index)
+    now, before = next(rows, None), next(others, None)
     while now is not None or before is not None:
         if before is None or (now is not None and now.key < before.key):
-            yield now, None
-            now = next(listing, None)
+            yield Row(now, None)
+            now = next(rows, None)
         elif now is None or before.key < now.key:
-            yield None, before
-            before = next(index, None)
+            yield Row(None, before)
+            before = next(others, None)
         else:
-            yield now, before
-            now, before = next(listing, None), next(index, None)
+            yield Row(now, before)
+            now, before = next(rows, None), next(others, None)

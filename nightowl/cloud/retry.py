@@ -73,7 +73,12 @@ class Retrying:
         else:
             self._sleep(seconds)
 
-    def _sleep_while_closed(self) -> None:
+    def closed_seconds(self) -> float:
+        """For how long nothing should be asked, because the server said so to one of us; 0 when it may be."""
         seconds = self._closed_until - time.monotonic()
-        if seconds > 0:
-            self._sleep(seconds * (1 + random.random() / 4))
+        return seconds * (1 + random.random() / 4) if seconds > 0 and not self._given_up.is_set() else 0.0
+
+    def _sleep_while_closed(self) -> None:
+        seconds = self.closed_seconds()
+        if seconds:
+            self._sleep(seconds)

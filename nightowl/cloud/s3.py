@@ -1,14 +1,17 @@
-"""An S3 prefix as a storage: where and as whom by boto3, each request by hand.
+"""An S3 prefix as a storage: where and as whom by boto3; small objects by obstore (`quick.py`); the rest request by request.
 
-boto3's client spends 2 ms of Python on a request and seconds on a listing of 10,000; signing it here and sending it by urllib3,
-which boto3 uses too, costs a third of that (benchmarks/pull.py), and a data set of small files waits for nothing else.
+Listings, large objects and whatever went wrong are asked for here, signed and sent by urllib3, which boto3 uses too: at a third
+of what boto3's client takes (benchmarks/pull.py), and with every header of the answer, which is what a clear error is made of.
 """
 
+import asyncio
 import os
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import IO, Any
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import quote, unquote_plus, urlsplit
 
 import boto3
@@ -20,20 +23,36 @@ from botocore.utils import get_environ_proxies
 from urllib3 import BaseHTTPResponse
 
 from nightowl.cloud.checksum import Verifier
+from nightowl.cloud.quick import Address, QuickReader
 from nightowl.cloud.retry import Retrying, RetryPolicy, Transient
 from nightowl.cloud.s3_errors import NO_CREDENTIALS, explain, parse_refusal
 from nightowl.cloud.signing import Keys, signed_headers
-from nightowl.cloud.storage import CHUNK_BYTES, ObjectChanged, Place, RemoteObject
+from nightowl.cloud.storage import CHUNK_BYTES, ObjectChanged, Place, RemoteObject, Wanted
 from nightowl.errors import RemoteError
+
+if TYPE_CHECKING:
+    from obstore.store import ClientConfig
 
 NUM_CONNECTIONS = 64
 TIMEOUT_SECONDS = 30.0
 PATIENT = RetryPolicy()
 
 
+@dataclass(frozen=True)
+class Access:
+    """Where and as whom, as far as somebody said; the rest comes by the ordinary AWS chain. `endpoint` goes before
+    AWS_ENDPOINT_URL; without either it is AWS itself."""
+
+    endpoint: str | None = None
+    region: str | None = None
+    profile: str | None = None
+    access_key: str | None = None
+    secret_key: str | None = field(default=None, repr=False)
+    token: str | None = field(default=None, repr=False)
+
+
 class S3Storage:
-    """The objects under `place`. Credentials and region come by the ordinary AWS chain; `endpoint` goes before
-    AWS_ENDPOINT_URL, and without either it is AWS itself.
+    """The objects under `place`.
 
     Raises:
         RemoteError: without credentials, or when the endpoint is no address.
@@ -42,16 +61,15 @@ class S3Storage:
     def __init__(
         self,
         place: Place,
-        endpoint: str | None = None,
+        access: Access = Access(),
         policy: RetryPolicy = PATIENT,
         timeout_seconds: float = TIMEOUT_SECONDS,
     ) -> None:
         self._place, self._retrying = place, Retrying(policy)
         try:
-            # Of itself, boto3 reads only AWS_DEFAULT_REGION.
-            session = boto3.Session(region_name=os.environ.get("AWS_REGION") or None)
+            session = _session(access)
             self._credentials = session.get_credentials()
-            client = session.client("s3", endpoint_url=endpoint, config=Config(signature_version="s3v4"))
+            client = session.client("s3", endpoint_url=access.endpoint, config=Config(signature_version="s3v4"))
             if self._credentials is None:
                 raise RemoteError(f"{place.url}: {NO_CREDENTIALS}")
             address = urlsplit(_address_of_object(client, place.bucket))
@@ -63,7 +81,13 @@ class S3Storage:
         self._host, self._bucket_path = address.netloc, address.path.removesuffix("-")
         self.endpoint = f"{address.scheme}://{self._host}"
         trusted = get_cert_path(session._session.get_config_variable("ca_bundle") or True)
-        self._http, self._before_path = _connections(self.endpoint, trusted, timeout_seconds)
+        proxy = get_environ_proxies(self.endpoint).get(address.scheme)
+        self._http, self._before_path = _connections(self.endpoint, proxy, trusted, timeout_seconds)
+        path = address.path.removesuffix("/-")
+        in_host = address.netloc.startswith(f"{place.bucket}.") and not path.endswith(f"/{place.bucket}")
+        where = self.endpoint + (path if in_host else path.removesuffix(f"/{place.bucket}"))
+        options = _quick_options(proxy, trusted, timeout_seconds)
+        self._quick = QuickReader(Address(where, place.bucket, in_host, self.region), self._credentials, options)
 
     @property
     def url(self) -> str:
@@ -78,8 +102,16 @@ class S3Storage:
             for row in page.iterfind("{*}Contents"):
                 yield self._object(row, encoded)
 
-    def download(self, found: RemoteObject, file: IO[bytes]) -> None:
-        self._retrying(f"{self.url}{found.key}", lambda: self._download_once(found, file))
+    def download(self, wanted: Wanted, file: IO[bytes]) -> None:
+        self._retrying(f"{self.url}{wanted.key}", lambda: self._download_once(wanted, file))
+
+    async def read(self, wanted: Wanted) -> memoryview | None:
+        while seconds := self._retrying.closed_seconds():
+            await asyncio.sleep(seconds)
+        return await self._quick.read(self._place.prefix + wanted.key, wanted)
+
+    def local(self, wanted: Wanted) -> None:
+        return None
 
     def give_up(self) -> None:
         self._retrying.give_up()
@@ -100,15 +132,15 @@ class S3Storage:
         key = unquote_plus(_text(row, "Key")) if encoded else _text(row, "Key")
         return RemoteObject(key.removeprefix(self._place.prefix), int(_text(row, "Size")), _bare(_text(row, "ETag")))
 
-    def _download_once(self, found: RemoteObject, file: IO[bytes]) -> None:
+    def _download_once(self, wanted: Wanted, file: IO[bytes]) -> None:
         if file.tell():  # what came of an attempt before
             file.seek(0)
             file.truncate()
-        response = self._get(self._bucket_path + quote(self._place.prefix + found.key, safe="/-_.~"), "", found.key)
-        if _bare(response.headers.get("ETag", "")) != found.etag:
+        response = self._get(self._bucket_path + quote(self._place.prefix + wanted.key, safe="/-_.~"), "", wanted.key)
+        if wanted.etag is not None and _bare(response.headers.get("ETag", "")) != wanted.etag:
             response.close()
-            raise ObjectChanged(f"{self.url}{found.key}: changed since it was listed")
-        verifier = Verifier(found, response.headers)
+            raise ObjectChanged(f"{self.url}{wanted.key}: changed since it was listed")
+        verifier = Verifier(wanted, response.headers)
         for piece in _pieces(response):
             verifier.update(piece)
             file.write(piece)
@@ -159,16 +191,40 @@ def _address_of_object(client: Any, bucket: str) -> str:
     raise AssertionError("boto3 sent a request without creating it")
 
 
+def _session(access: Access) -> Any:
+    # Of itself, boto3 reads only AWS_DEFAULT_REGION.
+    region = access.region or os.environ.get("AWS_REGION") or None
+    return boto3.Session(access.access_key, access.secret_key, access.token, region, profile_name=access.profile)
+
+
 def _connections(
-    endpoint: str, trusted: str, timeout_seconds: float
+    endpoint: str, proxy: str | None, trusted: str, timeout_seconds: float
 ) -> tuple[urllib3.HTTPConnectionPool | urllib3.ProxyManager, str]:
     """Kept-open connections to one endpoint, and what goes before a path in a request: a proxy is told the whole address."""
-    proxy = get_environ_proxies(endpoint).get(urlsplit(endpoint).scheme)
     timeout = urllib3.Timeout(timeout_seconds)
     if proxy:
         return urllib3.ProxyManager(proxy, maxsize=NUM_CONNECTIONS, timeout=timeout, ca_certs=trusted), endpoint
     secure = {"ca_certs": trusted} if endpoint.startswith("https") else {}
     return urllib3.connection_from_url(endpoint, maxsize=NUM_CONNECTIONS, timeout=timeout, **secure), ""
+
+
+def _quick_options(proxy: str | None, trusted: str, timeout_seconds: float) -> "ClientConfig":
+    """The same for obstore."""
+    options: ClientConfig = {"timeout": f"{round(timeout_seconds * 1000)}ms"}
+    certificates = _certificates(trusted)
+    if certificates:
+        options["root_certificate"] = certificates
+    if proxy:
+        options["proxy_url"] = proxy
+    return options
+
+
+def _certificates(trusted: str) -> str | None:
+    """The text of a file of certificates; None for what is no readable one, which the first request then says."""
+    try:
+        return Path(trusted).read_text(encoding="ascii", errors="ignore")
+    except OSError:
+        return None
 
 
 def _pieces(response: BaseHTTPResponse) -> Iterator[bytes]:

@@ -50,11 +50,11 @@ def pull_source(settings: Settings, detector: str, url: str, verify: bool = Fals
         DataError: when `url` is a folder.
         SettingsError, RemoteError, StorageError: by `pull` and its storage.
     """
-    from nightowl.cloud.s3 import S3Storage  # boto3 takes a while to import, and folders do without it
+    from nightowl.cloud.s3 import Access, S3Storage  # boto3 takes a while to import, and folders do without it
 
     if not is_url(url):
         raise DataError(f"{detector}: its data lies in {url}, which is here already; only an s3:// source is pulled")
-    storage = S3Storage(parse_url(url), settings.s3_endpoint)
+    storage = S3Storage(parse_url(url), Access(settings.s3_endpoint))
     return pull(storage, mirror_root(settings, detector), lambda: pinned_snapshot(settings, detector), verify=verify)
 
 

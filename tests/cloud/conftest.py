@@ -4,7 +4,7 @@ from collections.abc import Iterator
 import pytest
 
 from nightowl.cloud.retry import RetryPolicy
-from nightowl.cloud.s3 import S3Storage
+from nightowl.cloud.s3 import Access, S3Storage
 from nightowl.cloud.storage import parse_url
 from tests.cloud.object_server import BUCKET, ObjectServer, serving
 
@@ -51,7 +51,7 @@ def moto_endpoint() -> Iterator[str]:
 
 
 def hasty(endpoint: str, url: str = f"s3://{BUCKET}/data", timeout_seconds: float = 5.0) -> S3Storage:
-    return S3Storage(parse_url(url), endpoint, HASTY, timeout_seconds)
+    return S3Storage(parse_url(url), Access(endpoint), HASTY, timeout_seconds)
 
 
 def unused_endpoint() -> str:

@@ -24,7 +24,7 @@ def source(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def objects(tmp_path: Path) -> ObjectStore:
-    store = ObjectStore(tmp_path / "objects")
+    store = ObjectStore(tmp_path / "objects", tmp_path / "arriving")
     store.prepare()
     return store
 

@@ -22,7 +22,7 @@ def test_an_address_is_a_bucket_and_a_prefix_that_is_a_folder(url: str, place: P
 
 @pytest.mark.parametrize("url", ["gs://lines/line-3", "https://lines/line-3", "s3:///line-3", "s3://", "/data/line-3"])
 def test_another_address_is_refused_with_what_was_expected(url: str) -> None:
-    with pytest.raises(SettingsError, match="expected a folder or s3://BUCKET/PREFIX"):
+    with pytest.raises(SettingsError, match="expected a folder, s3://BUCKET/PREFIX or dvc:PATH"):
         parse_url(url)
 
 

@@ -129,5 +129,5 @@ def test_a_folder_cannot_be_pulled_and_another_address_is_refused(settings: Sett
     record_source(settings, "demo", data)
     with pytest.raises(DataError, match=r"demo: its data lies in .*only an s3:// source is pulled"):
         pull_source(settings, "demo", source_of(settings, "demo"))
-    with pytest.raises(SettingsError, match="gs://bucket/line: expected a folder or s3://BUCKET/PREFIX"):
+    with pytest.raises(SettingsError, match="gs://bucket/line: expected a folder, s3://BUCKET/PREFIX or dvc:PATH"):
         fetch_source(settings, "demo", "gs://bucket/line")
