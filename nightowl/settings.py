@@ -31,7 +31,7 @@ class Settings(BaseSettings):
 
     home: Path | None = Field(None, description="where nightowl keeps its state; default: `.nightowl` in the main checkout")
     sources: dict[str, str] = Field(
-        default_factory=dict, description="detector name to the folder or s3:// address of its data"
+        default_factory=dict, description="detector name to the folder, s3:// address or dvc:PATH of its data"
     )
     s3_endpoint: str | None = Field(None, description="an S3-compatible server; default: AWS_ENDPOINT_URL, or AWS itself")
     registry_uri: str | None = Field(None, description="an MLflow server or database; default: SQLite in the home")

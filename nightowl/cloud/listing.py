@@ -7,21 +7,35 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from nightowl.cloud.storage import RemoteObject
 from nightowl.errors import RemoteError
 
 _LONGEST_NAME_BYTES = 255
+_row = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _UNFIT = re.compile(r"[\\\x00-\x1f\x7f]")
 
 
-def write_listing(path: Path, objects: Iterable[RemoteObject], url: str) -> None:
-    """Write the objects that are files; what consoles make to show an empty folder (`name/`, no bytes) is left out.
+class Amount(NamedTuple):
+    """A number of files and of bytes, counted up one by one: a list of sizes would cost more than the plan."""
+
+    num_files: int = 0
+    num_bytes: int = 0
+
+    def and_one(self, num_bytes: int | None) -> "Amount":
+        """With a file of `num_bytes`; None stands for one that does not count."""
+        return self if num_bytes is None else Amount(self.num_files + 1, self.num_bytes + num_bytes)
+
+
+def write_listing(path: Path, objects: Iterable[RemoteObject], url: str) -> Amount:
+    """Write the objects that are files, and say how much they are; what consoles make to show an empty folder (`name/`, no
+    bytes) is left out.
 
     Raises:
         RemoteError: for a key that `fault_of_key` objects to, or when the server lists out of order.
     """
-    before = ""
+    before, written = "", Amount()
     with path.open("w", encoding="utf-8") as file:
         for found in objects:
             if found.num_bytes == 0 and (found.key == "" or found.key.endswith("/")):
@@ -32,7 +46,9 @@ def write_listing(path: Path, objects: Iterable[RemoteObject], url: str) -> None
             if found.key <= before:
                 raise RemoteError(f"{url}: listed {found.key!r} after {before!r}, out of order (a directory bucket?)")
             before = found.key
-            file.write(json.dumps(found, ensure_ascii=False, separators=(",", ":")) + "\n")
+            file.write(_row(found) + "\n")
+            written = written.and_one(found.num_bytes)
+    return written
 
 
 def read_listing(path: Path) -> Iterator[RemoteObject]:

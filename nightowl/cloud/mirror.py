@@ -7,20 +7,17 @@ A reader has the old snapshot or the new one, never half a pull. A pull that fin
 other than the newest two and those in use are removed by a later pull.
 """
 
-import fcntl
 import filecmp
 import os
 import shutil
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from nightowl.cloud.bulk import fetch_all
-from nightowl.cloud.listing import read_listing, write_listing
+from nightowl.cloud.listing import Amount, read_listing, write_listing
+from nightowl.cloud.lock import alone
 from nightowl.cloud.objects import ObjectStore, is_sound, make_folder
 from nightowl.cloud.plan import Plan, plan_pull, side_by_side
 from nightowl.cloud.storage import ObjectChanged, RemoteObject, Storage
@@ -31,17 +28,6 @@ ROUNDS = 3
 KEPT_SNAPSHOTS = 2
 SPARE_BYTES = 100_000_000
 LISTING = "listing.jsonl"
-
-
-class Moved(NamedTuple):
-    """A number of files and of bytes, counted up one by one: a list of sizes would cost more than the plan."""
-
-    num_files: int = 0
-    num_bytes: int = 0
-
-    def and_one(self, num_bytes: int | None) -> "Moved":
-        """With a file of `num_bytes`; None stands for one that did not move."""
-        return self if num_bytes is None else Moved(self.num_files + 1, self.num_bytes + num_bytes)
 
 
 @dataclass(frozen=True)
@@ -83,7 +69,7 @@ def pull(
         StorageError: before anything is fetched, when it would not fit on the disk.
     """
     begun = time.monotonic()
-    with _alone(root):
+    with alone(root):
         for _ in range(ROUNDS):
             try:
                 return _pull(storage, root, in_use, progress, verify, begun)
@@ -111,15 +97,15 @@ def _pull(
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir()
     listing = scratch / LISTING
-    write_listing(listing, progress(storage.list(), f"listing {storage.url}"), storage.url)
-    if listing.stat().st_size == 0:
+    there = write_listing(listing, progress(storage.list(), f"listing {storage.url}"), storage.url)
+    if there == Amount():
         raise RemoteError(f"{storage.url}: no objects there; check the bucket and the prefix (the mirror stays as it is)")
-    before = newest(root)
-    plan = plan_pull(read_listing(listing), _listed(before))
+    before, fetched, plan = newest(root), Amount(), Plan()
     damaged = _drop_damaged(before, objects, progress) if before and verify else 0
-    fetched = Moved()
     if before is None or damaged or not filecmp.cmp(listing, before / LISTING, shallow=False):
-        _check_room(storage, plan, root)
+        plan = plan_pull(read_listing(listing), _listed(before))
+        if not _by_links(storage, listing, root):
+            check_room(storage.url, plan.num_bytes, root)
         todo = _lacking(listing, before, objects)
         moved = progress(fetch_all(storage, objects, todo), f"pulling {storage.url}", plan.added + plan.changed + damaged)
         for num_bytes in moved:
@@ -127,18 +113,25 @@ def _pull(
         _link_all(objects, scratch, progress)
         before = _publish(scratch, root)
         _prune(root, objects, in_use())
-    return _report(storage.url, before, plan, fetched, time.monotonic() - begun)
+    return _report(storage.url, before, there, plan, fetched, time.monotonic() - begun)
 
 
 def _listed(snapshot: Path | None) -> Iterable[RemoteObject]:
     return read_listing(snapshot / LISTING) if snapshot else ()
 
 
-def _check_room(storage: Storage, plan: Plan, root: Path) -> None:
+def _by_links(storage: Storage, listing: Path, root: Path) -> bool:
+    """Are its files linked to where they are, so that they take no room?"""
+    local = storage.local(next(iter(read_listing(listing))))
+    return local is not None and os.stat(local).st_dev == os.stat(root).st_dev
+
+
+def check_room(url: str, num_bytes: int, root: Path) -> None:
+    """Raises StorageError when `num_bytes` would not fit on the disk that `root` is on."""
     free = shutil.disk_usage(root).free
-    if plan.num_bytes + SPARE_BYTES > free:
+    if num_bytes + SPARE_BYTES > free:
         raise StorageError(
-            f"{root}: pulling {storage.url} needs {plan.num_bytes:,} bytes and {SPARE_BYTES:,} to spare, "
+            f"{root}: pulling {url} needs {num_bytes:,} bytes and {SPARE_BYTES:,} to spare, "
             f"and {free:,} are free: free some space or set NIGHTOWL_HOME to a larger disk"
         )
 
@@ -196,10 +189,7 @@ def _drop_damaged(snapshot: Path, objects: ObjectStore, progress: Track) -> int:
     return len(gone)
 
 
-def _report(url: str, snapshot: Path, plan: Plan, fetched: Moved, seconds: float) -> PullReport:
-    there = Moved()
-    for found in read_listing(snapshot / LISTING):
-        there = there.and_one(found.num_bytes)
+def _report(url: str, snapshot: Path, there: Amount, plan: Plan, fetched: Amount, seconds: float) -> PullReport:
     return PullReport(
         url=url,
         folder=snapshot / "files",
@@ -212,16 +202,3 @@ def _report(url: str, snapshot: Path, plan: Plan, fetched: Moved, seconds: float
         removed=plan.removed,
         seconds=seconds,
     )
-
-
-@contextmanager
-def _alone(root: Path) -> Iterator[None]:
-    """Hold the mirror's lock, which goes with the process; says so when it has to wait for another's."""
-    root.mkdir(parents=True, exist_ok=True)
-    with (root / "lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            print(f"another pull into {root} is running: waiting for it to end", file=sys.stderr)
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield

@@ -4,17 +4,18 @@ One attempt an object, handed over only when its MD5 agrees. Whatever else comes
 None: `S3Storage.download` asks again by itself, and is the one that tells what is wrong, waits and tries again.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import md5
 from typing import TYPE_CHECKING, Any
 
-from botocore.credentials import Credentials
-from botocore.exceptions import BotoCoreError
 from obstore.exceptions import BaseError
 from obstore.store import S3Store
 
+from nightowl.cloud.signing import Keys
 from nightowl.cloud.storage import Wanted
+from nightowl.errors import RemoteError
 
 if TYPE_CHECKING:
     from obstore.store import ClientConfig
@@ -37,8 +38,8 @@ class Address:
 class QuickReader:
     """Reads keys of one bucket. It leaves off for good when most attempts were for nothing, as under KMS, whose ETags lie."""
 
-    def __init__(self, address: Address, credentials: Credentials, options: "ClientConfig") -> None:
-        self._credentials = credentials
+    def __init__(self, address: Address, keys: Callable[[], Keys], options: "ClientConfig") -> None:
+        self._ask = keys
         self._store = S3Store(
             address.bucket,
             endpoint=address.endpoint,
@@ -59,7 +60,7 @@ class QuickReader:
             if answer.meta["size"] > SMALL_BYTES:
                 return None
             body = memoryview(await answer.bytes_async())
-        except (BaseError, BotoCoreError, OSError):
+        except (BaseError, RemoteError, OSError):
             self._misses += 1
             return None
         fits = wanted.num_bytes in (None, len(body)) and md5(body, usedforsecurity=False).hexdigest() == wanted.md5
@@ -69,7 +70,7 @@ class QuickReader:
 
     def _keys(self) -> Any:
         """botocore renews what is temporary; it is asked again every two minutes."""
-        access_key, secret_key, token, *_ = self._credentials.get_frozen_credentials()
+        access_key, secret_key, token = self._ask()
         return {
             "access_key_id": access_key,
             "secret_access_key": secret_key,

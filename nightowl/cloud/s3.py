@@ -87,7 +87,7 @@ class S3Storage:
         in_host = address.netloc.startswith(f"{place.bucket}.") and not path.endswith(f"/{place.bucket}")
         where = self.endpoint + (path if in_host else path.removesuffix(f"/{place.bucket}"))
         options = _quick_options(proxy, trusted, timeout_seconds)
-        self._quick = QuickReader(Address(where, place.bucket, in_host, self.region), self._credentials, options)
+        self._quick = QuickReader(Address(where, place.bucket, in_host, self.region), self.keys, options)
 
     @property
     def url(self) -> str:
@@ -116,6 +116,13 @@ class S3Storage:
     def give_up(self) -> None:
         self._retrying.give_up()
 
+    def keys(self) -> Keys:
+        """The credentials as they are now. Raises RemoteError when temporary ones cannot be renewed."""
+        try:
+            return Keys(*self._credentials.get_frozen_credentials()[:3])
+        except BotoCoreError as error:
+            raise RemoteError(f"{self.url}: {error}") from error
+
     def _page(self, token: str) -> ET.Element:
         query = {"encoding-type": "url", "list-type": "2", "prefix": self._place.prefix}
         if token:
@@ -129,8 +136,12 @@ class S3Storage:
             raise Transient(f"the listing is not XML ({error})") from error
 
     def _object(self, row: ET.Element, encoded: bool) -> RemoteObject:
-        key = unquote_plus(_text(row, "Key")) if encoded else _text(row, "Key")
-        return RemoteObject(key.removeprefix(self._place.prefix), int(_text(row, "Size")), _bare(_text(row, "ETag")))
+        values = {child.tag.rpartition("}")[2]: child.text or "" for child in row}  # at a third of what three searches take
+        try:
+            key = unquote_plus(values["Key"]) if encoded else values["Key"]
+            return RemoteObject(key.removeprefix(self._place.prefix), int(values["Size"]), _bare(values["ETag"]))
+        except KeyError as error:
+            raise _no_s3(str(error)) from None
 
     def _download_once(self, wanted: Wanted, file: IO[bytes]) -> None:
         if file.tell():  # what came of an attempt before
@@ -150,11 +161,7 @@ class S3Storage:
 
     def _get(self, path: str, query: str, key: str | None) -> BaseHTTPResponse:
         """A response of status 200 whose body has not been read; `key` is None for a listing."""
-        try:
-            keys = Keys(*self._credentials.get_frozen_credentials()[:3])
-        except BotoCoreError as error:
-            raise RemoteError(f"{self.url}: {error}") from error
-        headers = signed_headers(keys, self.region, self._host, path, query, datetime.now(UTC))
+        headers = signed_headers(self.keys(), self.region, self._host, path, query, datetime.now(UTC))
         target = self._before_path + path + (f"?{query}" if query else "")
         try:
             response = self._http.urlopen("GET", target, headers=headers, retries=False, redirect=False, preload_content=False)
@@ -246,5 +253,9 @@ def _bare(etag: str) -> str:
 def _text(element: ET.Element, name: str) -> str:
     value = element.findtext(f"{{*}}{name}")
     if value is None:
-        raise RemoteError(f"the listing has an entry without {name}: the server does not speak S3 (ListObjectsV2)")
+        raise _no_s3(repr(name))
     return value
+
+
+def _no_s3(name: str) -> RemoteError:
+    return RemoteError(f"the listing has an entry without {name}: the server does not speak S3 (ListObjectsV2)")

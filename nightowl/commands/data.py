@@ -48,7 +48,7 @@ def pull(
     name: Annotated[str, typer.Argument(help="the detector")],
     verify: Annotated[bool, typer.Option("--verify", help="read every file again, and replace those that are damaged")] = False,
 ) -> None:
-    """Bring the mirror of a detector's s3:// source to what is there now. A night does so by itself, and pins what it found."""
+    """Bring the mirror of a detector's s3:// or dvc: source to what is there now. A night does so by itself, and pins it."""
     from nightowl.commands.place import workspace_of
     from nightowl.data.source import pin_snapshot, pinned_snapshot, source_of
     from nightowl.night.sources import pull_source

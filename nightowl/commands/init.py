@@ -8,7 +8,7 @@ import typer
 
 def init(
     name: Annotated[str, typer.Argument(help="a new detector: a-z, 0-9, - and _")],
-    source: Annotated[str, typer.Option(help="folder or s3:// address of its data")],
+    source: Annotated[str, typer.Option(help="folder, s3:// address or dvc:PATH of its data")],
     layout: Annotated[str, typer.Option(help="auto, yolo, coco or voc, where detection cannot tell")] = "auto",
     images: Annotated[str | None, typer.Option(help="images folder inside the source, where it is not a usual one")] = None,
 ) -> None:

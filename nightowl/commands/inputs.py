@@ -12,7 +12,9 @@ Name = Annotated[str, typer.Argument(help="the detector")]
 @app.command()
 def pin(
     name: Name,
-    source: Annotated[str | None, typer.Option(help="folder or s3:// address of its data; remembered for next time")] = None,
+    source: Annotated[
+        str | None, typer.Option(help="folder, s3:// address or dvc:PATH of its data; remembered for next time")
+    ] = None,
 ) -> None:
     """Read the data source, the champion and the base weights, and write down what they are in inputs/NAME/."""
     from nightowl.commands.place import workspace_of

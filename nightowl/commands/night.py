@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 Name = Annotated[str, typer.Argument(help="the detector")]
-Source = Annotated[str | None, typer.Option(help="folder or s3:// address of its data; remembered for next time")]
+Source = Annotated[str | None, typer.Option(help="folder, s3:// address or dvc:PATH of its data; remembered for next time")]
 FailOnRefusal = Annotated[bool, typer.Option("--fail-on-refusal", help="exit 3 when the gate refuses")]
 
 

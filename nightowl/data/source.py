@@ -1,7 +1,7 @@
 """Where the data of a detector lies: a setting, or else what was pinned last.
 
-A source is a folder, or an address (s3://bucket/prefix) whose content is pulled into a mirror; then the folder is the snapshot
-in the mirror that was pinned.
+A source is a folder, or it is remote: an address (s3://bucket/prefix), or a folder that DVC tracks (dvc:/path/in/a/checkout).
+What is remote is pulled into a mirror; then the folder is the snapshot in the mirror that was pinned.
 """
 
 import fcntl
@@ -12,6 +12,7 @@ from nightowl.errors import DataError
 from nightowl.files import write_atomic
 from nightowl.settings import Settings, home_of
 
+DVC = "dvc:"
 PINNED_SNAPSHOT = "pinned"
 
 
@@ -22,7 +23,7 @@ def source_folder(settings: Settings, detector: str) -> Path:
         DataError: when nobody has said where it lies, or it is not there.
     """
     source, where = _named(settings, detector)
-    if not is_url(source):
+    if not is_remote(source):
         return _existing(Path(source).expanduser(), where)
     folder = pinned_snapshot(settings, detector)
     if folder is None:
@@ -31,18 +32,26 @@ def source_folder(settings: Settings, detector: str) -> Path:
 
 
 def source_of(settings: Settings, detector: str) -> str:
-    """The folder or address that was named for `detector`. Raises DataError when none was."""
+    """The source that was named for `detector`. Raises DataError when none was."""
     return _named(settings, detector)[0]
 
 
-def is_url(source: str) -> bool:
-    """Is `source` an address rather than a folder?"""
-    return "://" in source
+def is_remote(source: str) -> bool:
+    """Is `source` pulled into a mirror, rather than read where it lies?"""
+    return "://" in source or source.startswith(DVC)
+
+
+def tracked_path(source: str) -> Path | None:
+    """The path of a source that DVC tracks; None for any other."""
+    return Path(source.removeprefix(DVC)).expanduser() if source.startswith(DVC) else None
 
 
 def absolute_source(source: str) -> str:
     """A source as it is understood from any folder."""
-    return source if is_url(source) else str(Path(source).expanduser().resolve())
+    if "://" in source:
+        return source
+    scheme = DVC if source.startswith(DVC) else ""
+    return scheme + str(Path(source.removeprefix(DVC)).expanduser().resolve())
 
 
 def record_source(settings: Settings, detector: str, source: Path | str) -> None:
@@ -51,7 +60,7 @@ def record_source(settings: Settings, detector: str, source: Path | str) -> None
     record.parent.mkdir(parents=True, exist_ok=True)
     with record.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        pinned = _pinned(record) | {detector: str(source) if is_url(str(source)) else str(Path(source).absolute())}
+        pinned = _pinned(record) | {detector: str(source) if is_remote(str(source)) else str(Path(source).absolute())}
         write_atomic(record, json.dumps(pinned, indent=2, sort_keys=True) + "\n")
 
 

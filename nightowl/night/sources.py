@@ -3,17 +3,20 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from nightowl.cloud.dvc_cache import pull_tracked
+from nightowl.cloud.dvc_tracked import tracked_folder
 from nightowl.cloud.mirror import PullReport, pull
 from nightowl.cloud.storage import parse_url
 from nightowl.data.source import (
     absolute_source,
-    is_url,
+    is_remote,
     mirror_root,
     pin_snapshot,
     pinned_snapshot,
     record_source,
     source_folder,
     source_of,
+    tracked_path,
 )
 from nightowl.data.stat_cache import load_known, save_known
 from nightowl.errors import DataError
@@ -37,25 +40,28 @@ def fetch_source(settings: Settings, detector: str, named: str | None = None) ->
         SettingsError, RemoteError, StorageError: when an address cannot be pulled.
     """
     name = absolute_source(named) if named else source_of(settings, detector)
-    if not is_url(name):
+    if not is_remote(name):
         return LocalSource(name, Path(name) if named else source_folder(settings, detector), None)
     report = pull_source(settings, detector, name)
     return LocalSource(name, report.folder, report)
 
 
 def pull_source(settings: Settings, detector: str, url: str, verify: bool = False) -> PullReport:
-    """Bring the mirror of `detector` to what is at `url` now. What the stages read stays what was pinned.
+    """Bring the mirror of `detector` to what is at `url` (s3:// or dvc:) now. What the stages read stays what was pinned.
 
     Raises:
         DataError: when `url` is a folder.
         SettingsError, RemoteError, StorageError: by `pull` and its storage.
     """
-    from nightowl.cloud.s3 import Access, S3Storage  # boto3 takes a while to import, and folders do without it
+    if not is_remote(url):
+        raise DataError(f"{detector}: its data lies in {url}, which is here already; only s3:// and dvc: sources are pulled")
+    root, path = mirror_root(settings, detector), tracked_path(url)
+    if path is not None:
+        return pull_tracked(tracked_folder(path), root, lambda: pinned_snapshot(settings, detector), verify=verify)
+    from nightowl.cloud.s3 import Access, S3Storage  # boto3 takes a while to import, and the others do without it
 
-    if not is_url(url):
-        raise DataError(f"{detector}: its data lies in {url}, which is here already; only an s3:// source is pulled")
     storage = S3Storage(parse_url(url), Access(settings.s3_endpoint))
-    return pull(storage, mirror_root(settings, detector), lambda: pinned_snapshot(settings, detector), verify=verify)
+    return pull(storage, root, lambda: pinned_snapshot(settings, detector), verify=verify)
 
 
 def remember_source(settings: Settings, detector: str, source: LocalSource, named: bool) -> None:

@@ -1,3 +1,4 @@
+import os
 import socket
 from collections.abc import Iterator
 
@@ -24,6 +25,12 @@ def aws(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactor
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
     monkeypatch.setenv("AWS_REGION", "us-east-1")
     monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
+
+
+@pytest.fixture(autouse=True)
+def no_flush(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test cuts the power, and flushing waits for whatever else this machine writes."""
+    monkeypatch.setattr(os, "sync", lambda: None)
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import namedtuple
 from pathlib import Path
@@ -225,15 +226,18 @@ def test_a_pull_that_is_killed_again_and_again_goes_on_and_ends_whole(root: Path
 
 
 def test_two_pulls_at_once_are_one_after_the_other(root: Path) -> None:
-    with serving(ObjectServer(latency_seconds=0.2)) as server:
-        wanted = fill(server, 300)
+    with serving(ObjectServer()) as server:
+        wanted, may_go = fill(server, 300), threading.Event()
+        server.fault_of = lambda key, attempt: "slow_down" if key and not may_go.is_set() else None
         first = a_pulling_process(server.endpoint, root)
         while not server.requests and first.poll() is None:
             time.sleep(0.01)
         second = a_pulling_process(server.endpoint, root)
+        assert second.stderr is not None
+        assert "waiting for it to end" in second.stderr.readline()
+        may_go.set()
         ends = [process.communicate(timeout=60) for process in (first, second)]
         assert [process.returncode for process in (first, second)] == [0, 0], ends
-        assert "waiting for it to end" in ends[1][1]
         assert re.search(r"added 0, changed 0, removed 0; fetched 0 files", ends[1][0])
         found = newest(root)
         assert found is not None

@@ -17,7 +17,7 @@ KEYS = ["a b+c.png", "deep/er/1.jpg", "percent%41.png", "ünï/图.jpg", "zzz~!'
 def moto(moto_endpoint: str) -> Any:
     """A boto3 client of the moto server, with a bucket `lines` in Ireland, empty."""
     client = boto3.client("s3", endpoint_url=moto_endpoint, region_name="eu-west-1")
-    if not client.list_buckets()["Buckets"]:
+    if "lines" not in {row["Name"] for row in client.list_buckets()["Buckets"]}:
         client.create_bucket(Bucket="lines", CreateBucketConfiguration={"LocationConstraint": "eu-west-1"})
     for row in client.list_objects_v2(Bucket="lines").get("Contents", []):
         client.delete_object(Bucket="lines", Key=row["Key"])

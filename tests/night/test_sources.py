@@ -127,7 +127,7 @@ def test_a_folder_is_a_source_as_ever(settings: Settings, data: Path) -> None:
 
 def test_a_folder_cannot_be_pulled_and_another_address_is_refused(settings: Settings, data: Path) -> None:
     record_source(settings, "demo", data)
-    with pytest.raises(DataError, match=r"demo: its data lies in .*only an s3:// source is pulled"):
+    with pytest.raises(DataError, match=r"demo: its data lies in .*only s3:// and dvc: sources are pulled"):
         pull_source(settings, "demo", source_of(settings, "demo"))
     with pytest.raises(SettingsError, match="gs://bucket/line: expected a folder, s3://BUCKET/PREFIX or dvc:PATH"):
         fetch_source(settings, "demo", "gs://bucket/line")
