@@ -42,6 +42,6 @@ class Colour:
 
 
 def to_planes(bgr: Pixels, packed: Pixels, target: Pixels) -> None:
-    """Write `bgr` (S, S, 3) to the RGB planes `target` (3, S, S), by way of `packed`: OpenCV is slow to split rows with gaps."""
+    """Write `bgr` (S, S, 3) to the RGB planes `target` (3, S, S), by way of `packed`: OpenCV splits rows with gaps slowly."""
     np.copyto(packed, bgr)
     cv2.split(packed, [target[2], target[1], target[0]])
