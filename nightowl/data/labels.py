@@ -24,10 +24,11 @@ class Labels:
     def __len__(self) -> int:
         return len(self.starts) - 1
 
-    def of(self, image: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Boxes and class ids of one image, as views."""
-        low, high = self.starts[image], self.starts[image + 1]
-        return self.boxes_xyxy_norm[low:high], self.class_ids[low:high]
+    def of_all(self, images: Sequence[int]) -> tuple[NDArray[np.float64], NDArray[np.int64], list[int]]:
+        """Boxes and class ids of several images, one after the other, and how many each has."""
+        parts = [slice(self.starts[image], self.starts[image + 1]) for image in images]
+        boxes, class_ids = (np.concatenate([array[part] for part in parts]) for array in (self.boxes_xyxy_norm, self.class_ids))
+        return boxes, class_ids, [int(part.stop - part.start) for part in parts]
 
     def most(self) -> int:
         """The largest number of boxes that one image has."""

@@ -1,53 +1,52 @@
 """Makes batches: each sample drawn, augmented and written into a slot, by the same code in a worker and without one."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from nightowl.data.augment.draw import Source, draw
+from nightowl.data.augment.draw import Ranges, draw
 from nightowl.data.augment.sample import Augmenter, Images
 from nightowl.data.batch import Batch
 from nightowl.data.labels import Labels
-from nightowl.data.sampler import mixup_probability, mosaic_probability
 from nightowl.data.slots import Slot
-from nightowl.params import TrainParams
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
-    """What a sample depends on, besides (epoch, number). `colour_later`: the HSV gains come with the batch, not applied."""
+class TrainingSet:
+    """What samples are made of. `size`: of the training, S; `seed`: of all draws.
+
+    `colour_later`: the HSV gains come with the batch, not applied.
+    """
 
     images: Images
     labels: Labels
     size: int
-    train: TrainParams
+    seed: int
     colour_later: bool = False
 
-    def max_objects(self) -> int:
-        """The most that one sample can have."""
-        augment = self.train.augment
-        return self.labels.most() * (4 if augment.mosaic or augment.mosaic_last else 1) * (2 if augment.mixup else 1)
+
+class Share(NamedTuple):
+    """Samples to make: their epoch, what it draws from, and their numbers in the set."""
+
+    epoch: int
+    ranges: Ranges
+    samples: list[int]
 
 
 class Maker:
-    """Carries out a recipe, in one thread of one process."""
+    """Makes samples of one set, in one thread of one process."""
 
-    def __init__(self, recipe: Recipe) -> None:
-        self._recipe = recipe
-        self._augmenter = Augmenter(recipe.images, recipe.labels, recipe.size, recipe.colour_later)
-
-    def make(self, epoch: int, samples: list[int], slot: Slot, first: int = 0) -> None:
-        """Write `samples` of `epoch` into `slot`, from image `first` on."""
-        recipe, train = self._recipe, self._recipe.train
-        source = Source(
-            num_images=len(recipe.images),
-            size=recipe.size,
-            params=train.augment,
-            mosaic=mosaic_probability(train, epoch),
-            mixup=mixup_probability(train, epoch),
+    def __init__(self, training_set: TrainingSet) -> None:
+        self._seed = training_set.seed
+        self._augmenter = Augmenter(
+            training_set.images, training_set.labels, training_set.size, colour_later=training_set.colour_later
         )
-        for place, sample in enumerate(samples, first):
-            drawn = draw(source, train.seed, epoch, sample)
+
+    def make(self, share: Share, slot: Slot, first: int = 0) -> None:
+        """Write the samples of `share` into `slot`, from image `first` on."""
+        for place, sample in enumerate(share.samples, first):
+            drawn = draw(share.ranges, self._seed, share.epoch, sample)
             boxes, class_ids = self._augmenter.augment(drawn, slot.images[place])
             slot.counts[place] = len(boxes)
             slot.boxes[place, : len(boxes)] = boxes

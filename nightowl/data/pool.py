@@ -18,21 +18,13 @@ from multiprocessing import connection
 from multiprocessing.connection import Connection
 
 from nightowl.data.batch import Batch
-from nightowl.data.maker import Maker, Recipe, batch_of
-from nightowl.data.slots import Layout, Slot, anonymous_file, mapped
+from nightowl.data.maker import Maker, Share, TrainingSet, batch_of
+from nightowl.data.slots import Layout, Ring, anonymous_file, mapped
 from nightowl.data.worker import Failure, Setup, Task
 from nightowl.errors import NightowlError, StageFailed
 
 _END_SECONDS = 5.0
 _CHUNKS_A_WORKER = 2  # of each step, so that a slow sample does not hold up the others
-
-
-@dataclass(frozen=True, slots=True)
-class Share:
-    """This rank's samples of one step."""
-
-    epoch: int
-    samples: list[int]
 
 
 @dataclass(slots=True)
@@ -42,23 +34,22 @@ class _Pending:
 
 
 class Pool:
-    """`num_workers` processes with the same recipe."""
+    """`num_workers` processes that make samples of one set, and a ring of `layout` that they write to."""
 
-    def __init__(self, recipe: Recipe, num_images: int, num_workers: int, prefetch_steps: int) -> None:
-        self._recipe = recipe
+    def __init__(self, training_set: TrainingSet, layout: Layout, num_workers: int, prefetch_steps: int) -> None:
+        self._set = training_set
         self._prefetch = prefetch_steps
-        self._layout = Layout(prefetch_steps + 2, num_images, recipe.size, recipe.max_objects())
+        self._layout = layout
         num_bytes = self._layout.num_bytes()
         descriptor = anonymous_file(num_bytes)
         try:
-            self._memory = mapped(descriptor, num_bytes)
+            self._ring = Ring(self._layout, mapped(descriptor, num_bytes))
             self._workers = [_Worker(number, descriptor) for number in range(num_workers)]
         finally:
             os.close(descriptor)
         self._end = weakref.finalize(self, _end, self._workers)
         for worker in self._workers:
-            worker.send(Setup(recipe, self._layout))
-        self._free = deque(range(self._layout.num_slots))
+            worker.send(Setup(training_set, layout))
         self._pending: dict[int, _Pending] = {}
         self._abandoned = set[int]()
         self._next_ticket = 0
@@ -71,7 +62,7 @@ class Pool:
         exhausted = False
         try:
             while True:
-                while not exhausted and self._free and len(ahead) < self._prefetch:
+                while not exhausted and self._ring and len(ahead) < self._prefetch:
                     share = next(left, None)
                     exhausted = share is None
                     if share is not None:
@@ -84,7 +75,7 @@ class Pool:
                     return
                 elif self._pending:
                     self._receive()  # of a run that was given up: frees a slot
-                elif not self._free:  # the reader keeps every batch: this one gets memory of its own
+                elif not self._ring:  # the reader keeps every batch: this one gets memory of its own
                     share = next(left, None)
                     exhausted = share is None
                     if share is not None:
@@ -101,14 +92,14 @@ class Pool:
 
     def _begin(self, share: Share) -> int:
         """Hand the samples out to the workers. Returns the ticket under which they will be ready."""
-        ticket, slot = self._next_ticket, self._free.popleft()
+        ticket, slot = self._next_ticket, self._ring.take()
         self._next_ticket += 1
         length = -(-len(share.samples) // (_CHUNKS_A_WORKER * len(self._workers))) or 1
         starts = range(0, len(share.samples), length)
         self._pending[ticket] = _Pending(slot, len(starts))
         for first in starts:
             worker = min(self._workers, key=lambda worker: worker.num_samples_open)
-            worker.begin(Task(ticket, share.epoch, share.samples[first : first + length], slot, first))
+            worker.begin(Task(ticket, share._replace(samples=share.samples[first : first + length]), slot, first))
         return ticket
 
     def _wait_for(self, ticket: int) -> None:
@@ -127,15 +118,13 @@ class Pool:
             self._free_if_abandoned(ticket)
 
     def _take(self, ticket: int, share: Share) -> Batch:
-        number = self._pending.pop(ticket).slot
-        slot = self._layout.slot(self._memory, number)
-        weakref.finalize(_root(slot), self._free.append, number).atexit = False
-        return batch_of(slot, share.samples, self._recipe.colour_later)
+        slot = self._ring.lend(self._pending.pop(ticket).slot)
+        return batch_of(slot, share.samples, self._set.colour_later)
 
     def _apart(self, share: Share) -> Batch:
         slot = self._layout.private()
-        Maker(self._recipe).make(share.epoch, share.samples, slot)
-        return batch_of(slot, share.samples, self._recipe.colour_later)
+        Maker(self._set).make(share, slot)
+        return batch_of(slot, share.samples, self._set.colour_later)
 
     def _give_up(self, tickets: Iterable[int]) -> None:
         for ticket in tickets:
@@ -145,12 +134,7 @@ class Pool:
     def _free_if_abandoned(self, ticket: int) -> None:
         if ticket in self._abandoned and not self._pending[ticket].num_open:
             self._abandoned.remove(ticket)
-            self._free.append(self._pending.pop(ticket).slot)
-
-
-def _root(slot: Slot) -> object:
-    """The array that every view of the slot's pixels keeps alive."""
-    return slot.images if slot.images.base is None or not hasattr(slot.images.base, "dtype") else slot.images.base
+            self._ring.give_back(self._pending.pop(ticket).slot)
 
 
 class _Worker:
@@ -174,7 +158,7 @@ class _Worker:
         return sum(self._open)
 
     def begin(self, task: Task) -> None:
-        self._open.append(len(task.samples))
+        self._open.append(len(task.share.samples))
         self.send(task)
 
     def send(self, message: Setup | Task) -> None:

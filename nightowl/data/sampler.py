@@ -9,8 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from nightowl.params import TrainParams
-
 _EPOCH_STREAM = 1 << 63  # no sample has this number: the permutation's stream is none of theirs
 
 
@@ -45,18 +43,3 @@ class Sampler:
 
 def _share(number: int, rank: int, world_size: int) -> tuple[int, int]:
     return number * rank // world_size, number * (rank + 1) // world_size
-
-
-def mosaic_probability(train: TrainParams, epoch: int) -> float:
-    """How likely a mosaic is in `epoch` (from 0): from `mosaic` in a straight line to `mosaic_last` in the last epoch before it
-    is closed; 0 in the last `close_mosaic_epochs`."""
-    open_epochs = train.epochs - train.close_mosaic_epochs
-    if epoch >= open_epochs:
-        return 0.0
-    begin, end = train.augment.mosaic, train.augment.mosaic_last
-    return begin if end is None or open_epochs == 1 else begin + (end - begin) * epoch / (open_epochs - 1)
-
-
-def mixup_probability(train: TrainParams, epoch: int) -> float:
-    """How likely a mixup is in `epoch`: none in the last `close_mosaic_epochs`, as upstream has it."""
-    return 0.0 if epoch >= train.epochs - train.close_mosaic_epochs else train.augment.mixup

@@ -7,6 +7,8 @@ containers keep at 64 MB.
 import mmap
 import os
 import tempfile
+import weakref
+from collections import deque
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -43,11 +45,11 @@ class Layout:
         return self.num_slots * self._slot_bytes()
 
     def slot(self, memory: Any, number: int) -> Slot:
-        """Slot `number` as arrays over `memory`. Each call gives arrays of its own, whose end tells that the slot is free."""
+        """Slot `number` as arrays over `memory`; each call gives arrays of its own."""
         at, arrays = number * self._slot_bytes(), list[Any]()
         for shape, kind in self._fields():
             count = int(np.prod(shape))
-            arrays.append(np.frombuffer(memory, kind, count, at).reshape(shape) if count else np.empty(shape, kind))
+            arrays.append(np.frombuffer(memory, kind, count, at).reshape(shape) if count else np.empty(0, kind).reshape(shape))
             at += _padded(count * np.dtype(kind).itemsize)
         return Slot(*arrays)
 
@@ -71,6 +73,36 @@ class Layout:
 
 def _padded(num_bytes: int) -> int:
     return -(-num_bytes // _ALIGN) * _ALIGN
+
+
+class Ring:
+    """The slots of a layout over one piece of memory, each used again when nobody refers to the pixels of its batch any more.
+
+    Fresh memory for each batch would cost more than filling it: a first touch of a page is slow.
+    """
+
+    def __init__(self, layout: Layout, memory: Any) -> None:
+        self._layout, self._memory = layout, memory
+        self._free = deque(range(layout.num_slots))
+
+    def __bool__(self) -> bool:
+        """Whether a slot is free."""
+        return bool(self._free)
+
+    def take(self) -> int:
+        """The number of a free slot, which is no longer free."""
+        return self._free.popleft()
+
+    def give_back(self, number: int) -> None:
+        """Make a slot free that was taken and not lent."""
+        self._free.append(number)
+
+    def lend(self, number: int) -> Slot:
+        """The arrays of a slot that was taken; it is free when its pixels, and all views of them, are gone."""
+        slot = self._layout.slot(self._memory, number)
+        owner: Any = slot.images.base  # numpy has every view refer to this one
+        weakref.finalize(owner, self._free.append, number).atexit = False
+        return slot
 
 
 def anonymous_file(num_bytes: int) -> int:

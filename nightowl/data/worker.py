@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import cv2
 
-from nightowl.data.maker import Maker, Recipe
+from nightowl.data.maker import Maker, Share, TrainingSet
 from nightowl.data.slots import Layout, mapped
 from nightowl.errors import NightowlError, StageFailed
 
@@ -20,16 +20,15 @@ from nightowl.errors import NightowlError, StageFailed
 class Setup(NamedTuple):
     """The first message to a worker."""
 
-    recipe: Recipe
+    training_set: TrainingSet
     layout: Layout
 
 
 class Task(NamedTuple):
-    """Samples of an epoch, and where they go. `ticket` comes back when they are there."""
+    """Samples to make, and where they go. `ticket` comes back when they are there."""
 
     ticket: int
-    epoch: int
-    samples: list[int]
+    share: Share
     slot: int
     first: int
 
@@ -53,15 +52,15 @@ def main() -> None:
 def _serve(connection: Connection, descriptor: int) -> None:
     setup: Setup = connection.recv()
     memory = mapped(descriptor, setup.layout.num_bytes())
-    maker, slots = Maker(setup.recipe), [setup.layout.slot(memory, number) for number in range(setup.layout.num_slots)]
+    maker, slots = Maker(setup.training_set), [setup.layout.slot(memory, number) for number in range(setup.layout.num_slots)]
     while True:
         task: Task = connection.recv()
         try:
-            maker.make(task.epoch, task.samples, slots[task.slot], task.first)
+            maker.make(task.share, slots[task.slot], task.first)
         except NightowlError as error:
             connection.send(Failure(error))
         except Exception as error:  # noqa: BLE001 - a process border: the other side tells it
-            told = f"epoch {task.epoch}, one of the samples {task.samples}: {type(error).__name__}: {error}"
+            told = f"epoch {task.share.epoch}, one of the samples {task.share.samples}: {type(error).__name__}: {error}"
             connection.send(Failure(StageFailed(told)))
         else:
             connection.send(task.ticket)

@@ -3,13 +3,17 @@
 import os
 import signal
 from dataclasses import dataclass
+from typing import Any
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from nightowl.data.augment.draw import Ranges
+from nightowl.data.augment.sample import Images
 from nightowl.data.labels import Labels
-from nightowl.data.maker import Recipe
+from nightowl.data.loader import TrainingLoader
+from nightowl.data.schedule import ranges
 from nightowl.errors import DataError
 from nightowl.params import AugmentParams, TrainParams
 
@@ -47,12 +51,27 @@ def some_labels(number: int, most: int = 6, seed: int = 0) -> Labels:
     return Labels(boxes, random.integers(0, 3, len(boxes)), np.concatenate(([0], np.cumsum(counts))))
 
 
-def a_recipe(number: int = 10, **changes: object) -> Recipe:
-    """A recipe for `number` images. `changes`: of the recipe's fields `size`, `colour_later`, of train or of augment params."""
-    size, later = changes.pop("size", SIZE), changes.pop("colour_later", False)
-    augment = AugmentParams(**{key: changes.pop(key) for key in list(changes) if key in AugmentParams.model_fields})  # type: ignore[arg-type]
-    train = TrainParams(augment=augment, **{"global_batch": 4, "epochs": 20, "close_mosaic_epochs": 2, **changes})  # type: ignore[arg-type]
-    return Recipe(smooth_images(number, int(size)), some_labels(number), int(size), train, bool(later))  # type: ignore[call-overload]
+@dataclass(frozen=True)
+class Case:
+    """A training set with its params."""
+
+    images: Images
+    labels: Labels
+    size: int
+    train: TrainParams
+
+    def loader(self, **places: Any) -> TrainingLoader:
+        return TrainingLoader(self.images, self.labels, self.size, self.train, **places)
+
+    def ranges(self, epoch: int = 0) -> Ranges:
+        return ranges(self.train, len(self.images), self.size, epoch)
+
+
+def a_case(number: int = 10, size: int = SIZE, **params: Any) -> Case:
+    """A set of `number` images. `params`: of train or of its augmentation, by name."""
+    augment = AugmentParams(**{key: params.pop(key) for key in list(params) if key in AugmentParams.model_fields})
+    train = TrainParams(augment=augment, **{"global_batch": 4, "epochs": 20, "close_mosaic_epochs": 2, **params})
+    return Case(smooth_images(number, size), some_labels(number), size, train)
 
 
 @dataclass(frozen=True)

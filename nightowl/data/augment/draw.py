@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from nightowl.params import AugmentParams
-
+_DOMAIN = 32  # bits of seed and of epoch: together one word of the key
 _PER_VIEW = 14  # mosaic, 3 partners, y and x of the centre, 2 perspective, angle, scale, 2 shear, 2 translate
 _MIXUP = slice(2 * _PER_VIEW, 2 * _PER_VIEW + 2)  # whether, partner
 _HSV = slice(_MIXUP.stop, _MIXUP.stop + 3)
@@ -48,52 +47,58 @@ class Draw:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """What there is to draw from: the number of images, the training size in pixels, params, and the epoch's probabilities."""
+class Ranges:
+    """What the samples of an epoch are drawn from. Names and meanings are those of `AugmentParams`; `size` is the training's."""
 
     num_images: int
     size: int
-    params: AugmentParams
     mosaic: float
     mixup: float
+    hsv: tuple[float, float, float]
+    degrees: float
+    translate: float
+    scale: float
+    shear: float
+    perspective: float
+    flip_up_down: float
+    flip_left_right: float
 
 
-def draw(source: Source, seed: int, epoch: int, sample: int) -> Draw:
+def draw(ranges: Ranges, seed: int, epoch: int, sample: int) -> Draw:
     """The draw of image number `sample` in `epoch` (from 0)."""
-    random = np.random.Generator(np.random.Philox(key=np.array([seed << 32 | epoch, sample], dtype=np.uint64)))
+    random = np.random.Generator(np.random.Philox(key=np.array([seed << _DOMAIN | epoch, sample], dtype=np.uint64)))
     uniform = random.random(_FLIPS.stop)
-    augment = source.params
     whether, partner = uniform[_MIXUP]
     mixed, ratio = None, 1.0
-    if whether < source.mixup:
-        mixed = _view(source, int(partner * source.num_images), uniform[_PER_VIEW : 2 * _PER_VIEW])
+    if whether < ranges.mixup:
+        mixed = _view(ranges, int(partner * ranges.num_images), uniform[_PER_VIEW : 2 * _PER_VIEW])
         ratio = float(random.beta(_MIX_BETA, _MIX_BETA))
-    hue, saturation, value = (2 * uniform[_HSV] - 1) * (augment.hsv_h, augment.hsv_s, augment.hsv_v)
+    hue, saturation, value = (2 * uniform[_HSV] - 1) * ranges.hsv
     up_down, left_right = uniform[_FLIPS]
     return Draw(
-        view=_view(source, sample, uniform[:_PER_VIEW]),
+        view=_view(ranges, sample, uniform[:_PER_VIEW]),
         mixed=mixed,
         mix_ratio=ratio,
         hsv_gains=(float(hue), float(saturation), float(value)),
-        flip_up_down=bool(up_down < augment.flip_up_down),
-        flip_left_right=bool(left_right < augment.flip_left_right),
+        flip_up_down=bool(up_down < ranges.flip_up_down),
+        flip_left_right=bool(left_right < ranges.flip_left_right),
     )
 
 
-def _view(source: Source, first: int, uniform: NDArray[np.float64]) -> View:
-    params, size = source.params, source.size
+def _view(ranges: Ranges, first: int, uniform: NDArray[np.float64]) -> View:
+    size = ranges.size
     images, centre = (first,), None
     signed = (2 * uniform - 1).tolist()
-    if uniform[0] < source.mosaic:
-        images = (first, *(uniform[1:4] * source.num_images).astype(np.int64).tolist())
+    if uniform[0] < ranges.mosaic:
+        images = (first, *(uniform[1:4] * ranges.num_images).astype(np.int64).tolist())
         y, x = (size / 2 + uniform[4:6] * size).astype(np.int64).tolist()
         centre = (x, y)
     return View(
         images=images,
         centre=centre,
-        perspective=(signed[6] * params.perspective, signed[7] * params.perspective),
-        degrees=signed[8] * params.degrees,
-        scale=1 + signed[9] * params.scale,
-        shear_degrees=(signed[10] * params.shear, signed[11] * params.shear),
-        translate=(0.5 + signed[12] * params.translate, 0.5 + signed[13] * params.translate),
+        perspective=(signed[6] * ranges.perspective, signed[7] * ranges.perspective),
+        degrees=signed[8] * ranges.degrees,
+        scale=1 + signed[9] * ranges.scale,
+        shear_degrees=(signed[10] * ranges.shear, signed[11] * ranges.shear),
+        translate=(0.5 + signed[12] * ranges.translate, 0.5 + signed[13] * ranges.translate),
     )

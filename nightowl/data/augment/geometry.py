@@ -8,7 +8,8 @@ S: the training size. Coordinates are continuous, in pixels, origin at the top l
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +20,15 @@ Matrix = NDArray[np.float64]
 Size = tuple[int, int]  # width, height
 
 
-@dataclass(frozen=True, slots=True)
-class Tile:
+class Straight(NamedTuple):
+    """From canvas to training image without rotation, shear and perspective: training = scale * canvas + shift."""
+
+    scale: float
+    shift_x: float
+    shift_y: float
+
+
+class Tile(NamedTuple):
     """One image on the canvas: its number, where its origin lies there, and what of it the canvas shows (x1, y1, x2, y2)."""
 
     image: int
@@ -28,10 +36,9 @@ class Tile:
     shown: tuple[int, int, int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
-    """Along one axis: source pixels `first` to `last` (exclusive) become training pixels `low` to `high`, which may lie
-    beyond the training image by a few."""
+class Span(NamedTuple):
+    """Along one axis: source pixels `first` to `last` (exclusive) become training pixels `low` to `high`, which may lie beyond
+    the training image by less than the width of a source pixel."""
 
     first: int
     last: int
@@ -43,20 +50,19 @@ class Span:
         return (self.high - self.low) / (self.last - self.first)
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(NamedTuple):
     """A rectangle of the source and the rectangle of the training image that it fills."""
 
     x: Span
     y: Span
 
 
-def canvas_size(view: View, sizes: list[Size], size: int) -> Size:
+def canvas_size(view: View, sizes: Sequence[Size], size: int) -> Size:
     """Width and height of the canvas; `sizes` are those of the view's images."""
     return sizes[0] if view.centre is None else (2 * size, 2 * size)
 
 
-def tiles(view: View, sizes: list[Size], size: int) -> list[Tile]:
+def tiles(view: View, sizes: Sequence[Size], size: int) -> list[Tile]:
     """The view's images on its canvas; those of a mosaic meet at its centre (`Mosaic.get_params` of ultralytics)."""
     if view.centre is None:
         return [Tile(view.images[0], (0, 0), (0, 0, *sizes[0]))]
@@ -75,6 +81,12 @@ def is_straight(view: View) -> bool:
     return view.degrees == 0 and view.shear_degrees == (0, 0) and view.perspective == (0, 0)
 
 
+def straight(view: View, canvas: Size, size: int) -> Straight:
+    """What `matrix` gives for a straight view, whose canvas keeps its centre up to `translate`."""
+    (width, height), (x, y) = canvas, view.translate
+    return Straight(view.scale, x * size - view.scale * width / 2, y * size - view.scale * height / 2)
+
+
 def matrix(view: View, canvas: Size, size: int) -> Matrix:
     """From canvas to training image, (3, 3): `RandomPerspective._compute_affine_matrix` of ultralytics."""
     centred, perspective, rotated, sheared, moved = (np.eye(3) for _ in range(5))
@@ -88,15 +100,25 @@ def matrix(view: View, canvas: Size, size: int) -> Matrix:
     return moved @ sheared @ rotated @ perspective @ centred
 
 
-def piece(tile: Tile, to_training: Matrix, size: int) -> Piece | None:
+def piece(tile: Tile, to_training: Straight, size: int) -> Piece | None:
     """The part of `tile` that a straight view shows, or None when it lies outside."""
-    x = _span(tile.shown[0], tile.shown[2], tile.offset[0], to_training[0, 0], to_training[0, 2], size)
-    y = _span(tile.shown[1], tile.shown[3], tile.offset[1], to_training[1, 1], to_training[1, 2], size)
-    return None if x is None or y is None else Piece(x, y)
+    (x1, y1, x2, y2), (dx, dy), (scale, shift_x, shift_y) = tile.shown, tile.offset, to_training
+    x = _span(x1, x2, scale, scale * dx + shift_x, size)
+    y = _span(y1, y2, scale, scale * dy + shift_y, size) if x else None
+    return Piece(x, y) if x and y else None
 
 
-def _span(first: int, last: int, offset: int, scale: float, shift: float, size: int) -> Span | None:
-    first = max(first, math.floor(-shift / scale - offset))
-    last = min(last, math.ceil((size - shift) / scale - offset))
-    low, high = round(scale * (first + offset) + shift), round(scale * (last + offset) + shift)
+def _span(first: int, last: int, scale: float, shift: float, size: int) -> Span | None:
+    """Cut to what is seen: to the nearest source pixel, or to the next one outside when the nearest is half a pixel off."""
+    seen, unseen = -shift / scale, (size - shift) / scale
+    if first < seen:
+        first = max(first, _nearest(seen, scale, math.floor))
+    if last > unseen:
+        last = min(last, _nearest(unseen, scale, math.ceil))
+    low, high = round(scale * first + shift), round(scale * last + shift)
     return Span(first, last, low, high) if first < last and low < high and low < size and high > 0 else None
+
+
+def _nearest(edge: float, scale: float, outside: Callable[[float], int]) -> int:
+    nearest = round(edge)
+    return nearest if abs(nearest - edge) * scale < 0.5 else outside(edge)

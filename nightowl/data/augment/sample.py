@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nightowl.data.augment import boxes as at
-from nightowl.data.augment.colour import NO_GAINS, Colour
-from nightowl.data.augment.compose import Canvas
+from nightowl.data.augment import compose
+from nightowl.data.augment.colour import Colour
 from nightowl.data.augment.draw import Draw, View
-from nightowl.data.augment.geometry import canvas_size, is_straight, matrix, piece, tiles
+from nightowl.data.augment.geometry import canvas_size, is_straight, matrix, piece, straight, tiles
 from nightowl.data.labels import Labels
 
 Pixels = NDArray[np.uint8]
@@ -42,44 +42,46 @@ class Augmenter:
         self._images = images
         self._labels = labels
         self._size = size
-        self._colour, self._colour_later = Colour(size), colour_later
-        self._canvas, self._second = Canvas(size), Canvas(size)
+        self._colour = None if colour_later else Colour(size)
+        self._image, self._other = np.empty((2, size, size, 3), np.uint8)
 
     def augment(self, drawn: Draw, target: Pixels) -> Objects:
         """Write the image, RGB planes (3, S, S), to `target`. Returns its objects, boxes_cxcywh_norm."""
-        objects = self._compose(drawn.view, self._canvas)
+        boxes, class_ids = self._compose(drawn.view, self._image)
         if drawn.mixed is not None:
-            more = self._compose(drawn.mixed, self._second)
-            self._canvas.blend(self._second, drawn.mix_ratio)
-            objects = Objects(*(np.concatenate(both) for both in zip(objects, more, strict=True)))
-        self._colour.apply(self._canvas.image, NO_GAINS if self._colour_later else drawn.hsv_gains, target)
+            more, more_ids = self._compose(drawn.mixed, self._other)
+            compose.blend(self._image, self._other, drawn.mix_ratio)
+            boxes, class_ids = np.concatenate((boxes, more)), np.concatenate((class_ids, more_ids))
+        red, green, blue = target
+        cv2.split(self._image, [blue, green, red])
+        if self._colour is not None:
+            self._colour.apply(target, drawn.hsv_gains)
         _flip(drawn, target)
-        return Objects(_flipped_norm(objects.boxes, drawn, self._size), objects.class_ids)
+        return Objects(_flipped_norm(boxes, drawn, self._size), class_ids)
 
-    def _compose(self, view: View, canvas: Canvas) -> Objects:
-        sources = [self._images.image(image) for image in view.images]
+    def _compose(self, view: View, image: Pixels) -> Objects:
+        """Draw the view into `image`. Returns its objects, boxes_xyxy in pixels."""
+        size, sources = self._size, [self._images.image(number) for number in view.images]
         sizes = [(source.shape[1], source.shape[0]) for source in sources]
-        laid, whole = tiles(view, sizes, self._size), canvas_size(view, sizes, self._size)
-        to_training = matrix(view, whole, self._size)
-        found = [self._labels.of(image) for image in view.images]
-        in_pixels = [norm * (size * 2) for (norm, _), size in zip(found, sizes, strict=True)]
-        on_canvas = at.on_canvas(in_pixels, laid)
-        if view.centre is not None:
-            on_canvas = at.clipped(on_canvas, whole)
-        there = at.clipped(at.transformed(on_canvas, to_training), (self._size, self._size))
-        kept = at.kept(on_canvas, there, view.scale)
-        canvas.clear()
+        canvas, laid = canvas_size(view, sizes, size), tiles(view, sizes, size)
+        norm, class_ids, counts = self._labels.of_all(view.images)
+        before = at.on_canvas(norm, counts, laid, sizes)
+        before = before if view.centre is None else at.clipped(before, *canvas)
+        compose.clear(image)
         if is_straight(view):
-            pieces = [piece(tile, to_training, self._size) for tile in laid]
+            direct = straight(view, canvas, size)
+            pieces = [piece(tile, direct, size) for tile in laid]
             for source, done in zip(sources, pieces, strict=True):
                 if done is not None:
-                    canvas.place(source, done)
-            counts = [len(each) for each in in_pixels]
-            there = at.clipped(at.followed(on_canvas, laid, pieces, counts, to_training), (self._size, self._size))
+                    compose.place(image, source, done)
+            after, drawn = at.straightly(before, direct), at.followed(before, counts, laid, pieces)
         else:
+            to_training = matrix(view, canvas, size)
             for source, tile in zip(sources, laid, strict=True):
-                canvas.warp(source, tile, to_training, view.perspective != (0, 0))
-        return Objects(there[kept], np.concatenate([ids for _, ids in found])[kept])
+                compose.warp(image, source, tile, to_training, view.perspective != (0, 0))
+            after = drawn = at.transformed(before, to_training)
+        kept = at.kept(before, at.clipped(after, size, size), view.scale)
+        return Objects(at.clipped(drawn[kept], size, size), class_ids[kept])
 
 
 def _flip(drawn: Draw, planes: Pixels) -> None:
@@ -90,9 +92,10 @@ def _flip(drawn: Draw, planes: Pixels) -> None:
 
 
 def _flipped_norm(boxes: NDArray[np.float64], drawn: Draw, size: int) -> NDArray[np.float64]:
-    norm = np.concatenate((boxes[:, :2] + boxes[:, 2:], 2 * (boxes[:, 2:] - boxes[:, :2])), axis=1) / (2 * size)
+    low, high = boxes[:, :2] / size, boxes[:, 2:] / size
+    centres = (low + high) / 2
     if drawn.flip_left_right:
-        norm[:, 0] = 1 - norm[:, 0]
+        centres[:, 0] = 1 - centres[:, 0]
     if drawn.flip_up_down:
-        norm[:, 1] = 1 - norm[:, 1]
-    return norm
+        centres[:, 1] = 1 - centres[:, 1]
+    return np.concatenate((centres, high - low), axis=1)

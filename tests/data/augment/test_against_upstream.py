@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from nightowl.data.augment.draw import Draw, Source, draw
+from nightowl.data.augment.draw import Draw, draw
 from nightowl.data.augment.sample import Augmenter
-from nightowl.data.maker import Recipe
 from tests.data.augment.upstream import by_upstream
-from tests.data.training_sets import a_recipe
+from tests.data.training_sets import Case, a_case
 
 NUM_IMAGES = 12
 TABLE = [
@@ -24,28 +23,26 @@ TABLE = [
 ]
 
 
-def our_draw(recipe: Recipe, sample: int, epoch: int = 0) -> Draw:
-    params = recipe.train.augment
-    source = Source(len(recipe.images), recipe.size, params, params.mosaic, params.mixup)
-    return draw(source, recipe.train.seed, epoch, sample)
+def our_draw(case: Case, sample: int, epoch: int = 0) -> Draw:
+    return draw(case.ranges(), case.train.seed, epoch, sample)
 
 
-def by_us(recipe: Recipe, drawn: Draw) -> tuple[NDArray[np.uint8], NDArray[np.float64], NDArray[np.int64]]:
-    target = np.empty((3, recipe.size, recipe.size), np.uint8)
-    centres, ids = Augmenter(recipe.images, recipe.labels, recipe.size).augment(drawn, target)
+def by_us(case: Case, drawn: Draw) -> tuple[NDArray[np.uint8], NDArray[np.float64], NDArray[np.int64]]:
+    target = np.empty((3, case.size, case.size), np.uint8)
+    centres, ids = Augmenter(case.images, case.labels, case.size).augment(drawn, target)
     boxes = np.concatenate((centres[:, :2] - centres[:, 2:] / 2, centres[:, :2] + centres[:, 2:] / 2), axis=1)
-    return target, boxes * recipe.size, ids
+    return target, boxes * case.size, ids
 
 
 @pytest.mark.parametrize(("number", "params"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])
 def test_the_same_draw_gives_upstreams_boxes_within_half_a_pixel(number: int, params: dict[str, float]) -> None:
-    recipe = a_recipe(NUM_IMAGES, size=160, **params)
+    case = a_case(NUM_IMAGES, size=160, **params)
     farthest, num_boxes = 0.0, 0
     for count in range(number):
         sample = count % NUM_IMAGES
-        drawn = our_draw(recipe, sample, count)
-        _, theirs, their_ids = by_upstream(recipe, sample, drawn)
-        _, ours, our_ids = by_us(recipe, drawn)
+        drawn = our_draw(case, sample, count)
+        _, theirs, their_ids = by_upstream(case, sample, drawn)
+        _, ours, our_ids = by_us(case, drawn)
         assert our_ids.tolist() == their_ids.tolist()
         farthest = max(farthest, float(np.abs(ours - theirs).max(initial=0)))
         num_boxes += len(ours)
@@ -57,11 +54,11 @@ def test_the_same_draw_gives_upstreams_boxes_within_half_a_pixel(number: int, pa
 @pytest.mark.parametrize("params", [row[2] for row in TABLE], ids=[row[0] for row in TABLE])
 def test_the_same_draw_gives_upstreams_image_up_to_interpolation(params: dict[str, float]) -> None:
     """Blurred images, so that what is left is not the half pixel by which the two may differ in place."""
-    recipe = a_recipe(NUM_IMAGES, size=160, **params)
+    case = a_case(NUM_IMAGES, size=160, **params)
     differences = []
     for sample in range(NUM_IMAGES):
-        drawn = our_draw(recipe, sample)
-        theirs, ours = by_upstream(recipe, sample, drawn)[0], by_us(recipe, drawn)[0]
+        drawn = our_draw(case, sample)
+        theirs, ours = by_upstream(case, sample, drawn)[0], by_us(case, drawn)[0]
         differences.append(np.abs(theirs.astype(int) - ours).mean())
     assert max(differences) < 4
     assert np.mean(differences) < 2

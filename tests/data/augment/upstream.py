@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nightowl.data.augment.draw import Draw, View
-from nightowl.data.maker import Recipe
 from nightowl.training.quiet import silence
+from tests.data.training_sets import Case
 
 silence()
 
@@ -28,14 +28,14 @@ class Dataset:
 
     cache, buffer, data, use_obb, use_keypoints = "ram", (), {}, False, False
 
-    def __init__(self, recipe: Recipe) -> None:
-        self.recipe = recipe
+    def __init__(self, case: Case) -> None:
+        self.case = case
 
     def __len__(self) -> int:
-        return len(self.recipe.images)
+        return len(self.case.images)
 
     def get_image_and_label(self, index: int) -> dict[str, Any]:
-        pixels, (boxes, class_ids) = self.recipe.images.image(index), self.recipe.labels.of(index)
+        pixels, (boxes, class_ids, _) = self.case.images.image(index), self.case.labels.of_all([index])
         centres = np.concatenate(((boxes[:, :2] + boxes[:, 2:]) / 2, boxes[:, 2:] - boxes[:, :2]), axis=1)
         return {
             "im_file": str(index),
@@ -48,16 +48,16 @@ class Dataset:
         }
 
 
-def transform_of(recipe: Recipe) -> tuple[Dataset, Any]:
-    """The dataset and the transform that ultralytics builds for training with the recipe's params."""
-    params = recipe.train.augment
+def transform_of(case: Case) -> tuple[Dataset, Any]:
+    """The dataset and the transform that ultralytics builds for training with the case's params."""
+    params = case.train.augment
     same = {key: getattr(params, key) for key in ("hsv_h", "hsv_s", "hsv_v", "degrees", "translate", "scale", "shear")}
     flips = {"fliplr": params.flip_left_right, "flipud": params.flip_up_down}
     given = get_cfg(
         overrides={**same, **flips, "perspective": params.perspective, "mosaic": params.mosaic, "mixup": params.mixup}
     )
-    dataset = Dataset(recipe)
-    transforms = v8_transforms(dataset, recipe.size, given)
+    dataset = Dataset(case)
+    transforms = v8_transforms(dataset, case.size, given)
     transforms.append(Format(bbox_format="xywh", normalize=True, batch_idx=True, bgr=0.0))
     return dataset, transforms
 
@@ -66,8 +66,8 @@ class Script:
     """Stands in for the module `random` and for functions of `numpy.random`: gives what a draw says, in the order that upstream
     asks, and checks that upstream could have drawn it."""
 
-    def __init__(self, drawn: Draw, recipe: Recipe) -> None:
-        self.values = list(_script(drawn, recipe))
+    def __init__(self, drawn: Draw, case: Case) -> None:
+        self.values = list(_script(drawn, case))
 
     def uniform(self, low: float, high: float, size: int | None = None) -> Any:
         if size is not None:
@@ -89,8 +89,8 @@ class Script:
         return float(self.values.pop(0))
 
 
-def _script(drawn: Draw, recipe: Recipe) -> Iterator[float]:
-    params = recipe.train.augment
+def _script(drawn: Draw, case: Case) -> Iterator[float]:
+    params = case.train.augment
     yield from _of_view(drawn.view)
     yield 0.0 if drawn.mixed else 1.0
     if drawn.mixed:
@@ -119,14 +119,14 @@ def instead_of_random(script: Any) -> Iterator[None]:
         yield
 
 
-def by_upstream(recipe: Recipe, sample: int, drawn: Draw) -> tuple[NDArray[np.uint8], NDArray[np.float64], NDArray[np.int64]]:
+def by_upstream(case: Case, sample: int, drawn: Draw) -> tuple[NDArray[np.uint8], NDArray[np.float64], NDArray[np.int64]]:
     """Image (3, S, S), boxes_xyxy in pixels and class ids, as ultralytics makes them of this draw."""
-    dataset, transform = transform_of(recipe)
-    script = Script(drawn, recipe)
+    dataset, transform = transform_of(case)
+    script = Script(drawn, case)
     with instead_of_random(script):
         made = transform(dataset.get_image_and_label(sample))
     assert script.values == [], "upstream asked for fewer random numbers"
-    centres = made["bboxes"].numpy().astype(np.float64) * recipe.size
+    centres = made["bboxes"].numpy().astype(np.float64) * case.size
     boxes = np.concatenate((centres[:, :2] - centres[:, 2:] / 2, centres[:, :2] + centres[:, 2:] / 2), axis=1)
     return made["img"].numpy(), boxes, made["cls"].numpy().reshape(-1).astype(np.int64)
 
