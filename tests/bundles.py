@@ -77,6 +77,7 @@ def stage_files(folder: Path, made: Made) -> BundleFiles:
         champion_metrics=None,
         champion_curves=None,
         operating=None,
+        operating_test=None,
         detections=None,
         truth=None,
         slices=None,

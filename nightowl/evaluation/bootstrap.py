@@ -82,7 +82,8 @@ def weighted_average_precision(matches: Matches, weights: Weights) -> NDArray[np
     """AP (R, T, C) by COCO's 101 recall points when images count as often as `weights` (R, I) says; NaN without truth."""
     assert weights.shape[1] == len(matches.images)
     columns = np.ascontiguousarray(weights.T)
-    result = np.empty((len(weights), len(IOU_THRESHOLDS), len(matches.classes)))
+    num_thresholds = len(matches.per_class[0].found) if matches.per_class else len(IOU_THRESHOLDS)
+    result = np.empty((len(weights), num_thresholds, len(matches.classes)))
     for index, one in enumerate(matches.per_class):
         at_once = min(max(_CELLS_AT_ONCE // max(len(one.image_index), 1), 16), 256)
         for start in range(0, len(weights), at_once):

@@ -42,7 +42,7 @@ def compare_detections(
     Raises:
         DataError: when `gate.group_pattern` does not match the path of an image.
     """
-    groups = _groups(truth.images, gate.group_pattern)
+    groups = groups_of(truth.images, gate.group_pattern)
     ours, theirs = (precompute_matches(truth, each, max_detections) for each in (candidate, champion))
     paired = compare(ours, theirs, draw_weights(groups, gate.num_resamples, _SEED))
     return Comparison(
@@ -53,7 +53,8 @@ def compare_detections(
     )
 
 
-def _groups(paths: Sequence[str], pattern: str | None) -> NDArray[np.int64]:
+def groups_of(paths: Sequence[str], pattern: str | None) -> NDArray[np.int64]:
+    """The number of the group (I,) of each path, by `gate.group_pattern`. Raises DataError when it does not match one."""
     keys = {path: group_key(path, pattern) for path in paths}
     unmatched = [path for path, key in keys.items() if key is None]
     if unmatched:

@@ -1,7 +1,7 @@
 """The checks of a candidate against the champion: what it lost, and whether that is shown or may be chance.
 
 By `gate.rule`: `non_inferiority` asks that a loss beyond the margin be ruled out, `superiority` that a gain be shown, `point`
-looks at the figures alone. A class fails when a loss beyond its limit is shown, with a correction for how many are looked at.
+looks at the figures alone. What a class, size or slice may lose is in `part_rules`.
 """
 
 from collections.abc import Sequence
@@ -17,19 +17,19 @@ from nightowl.evaluation.comparison import Comparison
 from nightowl.evaluation.intervals import (
     Interval,
     can_show,
-    holm,
     images_that_suffice,
     interval,
     non_inferior,
-    p_value,
     superior,
 )
 from nightowl.evaluation.metrics import ClassMetrics, Metrics
+from nightowl.evaluation.part_rules import Drop
+from nightowl.evaluation.part_rules import drop_checks as part_drop_checks
+from nightowl.evaluation.parts import Part
 from nightowl.evaluation.verdict import Check
 from nightowl.evaluation.wording import (
     allowed_in_words,
     budget_in_words,
-    class_in_words,
     drop_in_words,
     nothing_shown_in_words,
     shown_in_words,
@@ -37,7 +37,7 @@ from nightowl.evaluation.wording import (
 )
 from nightowl.params import GateParams
 
-MEAN, CLASS = "mAP50-95 drop", "AP50 drop"
+MEAN = "mAP50-95 drop"
 _ROUNDING = 1e-9  # 0.51 - 0.50 is a little more than 0.01, and must not break a limit of 0.01
 
 
@@ -70,9 +70,15 @@ def pairs_of(candidate: Metrics, other: Metrics | None) -> list[Pair]:
 
 
 def drop_checks(
-    gate: GateParams, pairs: Sequence[Pair], comparison: Comparison | None, ground: Ground, spending: Spending | None = None
+    gate: GateParams,
+    pairs: Sequence[Pair],
+    comparison: Comparison | None,
+    ground: Ground,
+    spending: Spending | None = None,
+    parts: Sequence[Drop] = (),
 ) -> list[Check]:
-    """The checks against the champion. `figure` is the drop (champion less candidate), `limit` the largest allowed.
+    """The checks against the champion. `figure` is the drop (champion less candidate), `limit` the largest allowed; `parts`
+    are what sizes and slices lost.
 
     The mean is judged at the confidence that `spending` leaves for tonight; a class's loss is shown at the usual one, as it
     can only refuse.
@@ -83,13 +89,14 @@ def drop_checks(
     if not pairs:
         detail = f"no class in common with version {ground.version} occurs in the {ground.num_images} test images"
         return [Check(rule=MEAN, passed=False, figure=None, limit=mean_limit(gate), detail=detail)]
+    drops = [*_class_drops(gate, pairs, comparison, ground), *parts]
     if gate.rule == "point":
-        return [point_mean(MEAN, gate, pairs, ground), *(_point_class(gate, pair, ground) for pair in pairs)]
+        return [point_mean(MEAN, gate, pairs, ground), *part_drop_checks(gate, drops, ground.version)]
     if comparison is None:
         raise StageFailed(f"gate: rule {gate.rule} needs the detections of candidate and champion; run evaluate again")
     better = gate.rule == "superiority"
     mean = resampled_mean(MEAN, gate, pairs, comparison, ground, better=better, spending=spending)
-    return [mean, *_resampled_classes(gate, pairs, comparison, ground)]
+    return [mean, *part_drop_checks(gate, drops, ground.version)]
 
 
 def mean_limit(gate: GateParams) -> float:
@@ -108,13 +115,6 @@ def point_mean(rule: str, gate: GateParams, pairs: Sequence[Pair], ground: Groun
     ours, theirs = _means(pairs)
     words = drop_in_words("mAP50-95", None, ours, theirs, ground.version, ground.num_images, allowed_in_words(gate.margin))
     return _point(rule, ours, theirs, gate.margin, words)
-
-
-def _point_class(gate: GateParams, pair: Pair, ground: Ground) -> Check:
-    ours, theirs = _known(pair.candidate.ap50), _known(pair.champion.ap50)
-    allowed = allowed_in_words(gate.max_drop_class_ap50)
-    words = drop_in_words("AP50", pair.name, ours, theirs, ground.version, ground.num_images, allowed)
-    return _point(f"{CLASS}: {pair.name}", ours, theirs, gate.max_drop_class_ap50, words)
 
 
 def _point(rule: str, ours: float, theirs: float, limit: float, detail: str) -> Check:
@@ -161,26 +161,19 @@ def resampled_mean(
     )
 
 
-def _resampled_classes(gate: GateParams, pairs: Sequence[Pair], comparison: Comparison, ground: Ground) -> list[Check]:
-    limit, drawn, independent = gate.max_drop_class_ap50, comparison.of_class, comparison.num_independent_of_class
-    p_values = [p_value(drawn[pair.name], independent[pair.name], -limit) for pair in pairs]
-    checks = []
-    for pair, shown in zip(pairs, holm(p_values, 1 - gate.confidence), strict=True):
-        ours, theirs = _known(pair.candidate.ap50), _known(pair.champion.ap50)
-        failed = shown and theirs - ours > limit + _ROUNDING
-        beyond = "shown" if failed else "chance" if theirs - ours > limit + _ROUNDING else "no"
-        words = class_in_words(limit, beyond, gate.confidence, independent[pair.name])
-        checks.append(
-            Check(
-                rule=f"{CLASS}: {pair.name}",
-                passed=not failed,
-                figure=theirs - ours,
-                limit=limit,
-                detail=drop_in_words("AP50", pair.name, ours, theirs, ground.version, ground.num_images, words),
-                interval=_of_drop(_bounds(drawn[pair.name], independent[pair.name], gate.confidence)),
-            )
+def _class_drops(gate: GateParams, pairs: Sequence[Pair], comparison: Comparison | None, ground: Ground) -> list[Drop]:
+    return [
+        Drop(
+            Part("class", pair.name),
+            _known(pair.candidate.ap50),
+            _known(pair.champion.ap50),
+            gate.max_drop_class_ap50,
+            comparison.of_class[pair.name] if comparison else np.zeros(0),
+            comparison.num_independent_of_class[pair.name] if comparison else 0,
+            ground.num_images,
         )
-    return checks
+        for pair in pairs
+    ]
 
 
 def _bounds(differences: NDArray[np.float64], num_independent: int, confidence: float) -> Interval | None:

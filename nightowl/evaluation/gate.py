@@ -11,12 +11,16 @@ from nightowl.evaluation.budget import Spending
 from nightowl.evaluation.champion import ChampionRecord
 from nightowl.evaluation.comparison import Comparison
 from nightowl.evaluation.drops import Ground, drop_checks, pairs_of, shared
+from nightowl.evaluation.evidence import Evidence
 from nightowl.evaluation.metrics import ClassMetrics, Metrics
+from nightowl.evaluation.operating_rules import cost_checks, operating_checks
+from nightowl.evaluation.part_rules import floor_checks
 from nightowl.evaluation.reference import Reference, reference_checks, renews_reference
 from nightowl.evaluation.verdict import Basis, Check, Outcome, Verdict
-from nightowl.evaluation.wording import floor_in_words, sentence_of
+from nightowl.evaluation.wording import class_change_in_words, floor_in_words, sentence_of
 from nightowl.params import GateParams
 
+NOTHING_MORE = Evidence()
 _ROUNDING = 1e-9  # 0.51 - 0.50 is a little more than 0.01, and must not break a limit of 0.01
 
 
@@ -28,15 +32,17 @@ def judge(
     comparison: Comparison | None = None,
     spending: Spending | None = None,
     reference: Reference | None = None,
+    evidence: Evidence = NOTHING_MORE,
 ) -> Verdict:
     """The verdict on `candidate`. `standing` is the pinned champion, `champion` what was measured of it tonight, `comparison`
     how their difference varies with the images (not needed by the rule `point`). `spending` is what the error budget leaves
     for tonight, `reference` the version that a slow decline is measured by (None where it is the champion itself).
+    `evidence` is what params may set limits to beyond that.
 
-    In this order: the champion itself is not judged again; too little data decides nothing; absolute floors; against the
-    champion, over the classes that both know by name, the rule of params. What is shown to fail refuses; what the data cannot
-    tell leaves it undecided. The first model of a detector, and one with no class in common with its champion, are judged by
-    the floors alone.
+    In this order: the champion itself is not judged again; too little data decides nothing; absolute floors, overall and of
+    each part; limits at the operating point; budgets of time and size; against the champion, over the classes that both know
+    by name, the rule of params. What is shown to fail refuses; what the data cannot tell leaves it undecided. The first model
+    of a detector, and one with no class in common with its champion, are judged without the last of them.
 
     Raises:
         StageFailed: when the two were not measured on the same images and truth, or a comparison is missing.
@@ -46,9 +52,11 @@ def judge(
         _refuse_unequal_ground(candidate, reference.measured, reference.record)
     basis, pairs = _basis(candidate, standing), pairs_of(candidate, champion)
     version = standing.version if standing else None
-    checks = [_enough_images(gate, candidate), *_floors(gate, candidate)]
+    checks = [_enough_images(gate, candidate), *_floors(gate, candidate), *floor_checks(gate, candidate, evidence.floors)]
+    checks += [*operating_checks(gate, evidence.operating), *cost_checks(gate, evidence.cost, version)]
+    checks += _same_classes(gate, candidate, standing)
     if standing is not None and basis == "against_champion":
-        checks += drop_checks(gate, pairs, comparison, Ground(standing.version, candidate.num_images), spending)
+        checks += drop_checks(gate, pairs, comparison, Ground(standing.version, candidate.num_images), spending, evidence.drops)
         checks += reference_checks(gate, candidate, reference, spending)
     outcome = _outcome(candidate, standing, checks)
     return Verdict(
@@ -102,22 +110,27 @@ def _enough_images(gate: GateParams, candidate: Metrics) -> Check:
 
 
 def _floors(gate: GateParams, candidate: Metrics) -> list[Check]:
-    """Absolute floors. A class that does not occur in test gets no check: the verdict lists it as not judged."""
+    """The absolute floors of the means."""
     images = candidate.num_images
-    checks = [
-        _floor("mAP50", None, candidate.map50, gate.min_map50, images),
-        _floor("mAP50-95", None, candidate.map50_95, gate.min_map50_95, images),
+    return [
+        _floor("mAP50", candidate.map50, gate.min_map50, images),
+        _floor("mAP50-95", candidate.map50_95, gate.min_map50_95, images),
     ]
-    occurring = (c for c in candidate.classes if c.ap50 is not None)
-    return checks + [_floor("AP50", c.name, c.ap50, gate.min_class_ap50, images) for c in occurring]
 
 
-def _floor(measure: str, name: str | None, figure: float | None, limit: float, images: int) -> Check:
+def _floor(measure: str, figure: float | None, limit: float, images: int) -> Check:
     passed = figure is not None and figure >= limit - _ROUNDING
-    detail = floor_in_words(measure, name, figure, limit, passed, images)
-    return Check(
-        rule=f"{measure} floor" + (f": {name}" if name else ""), passed=passed, figure=figure, limit=limit, detail=detail
-    )
+    detail = floor_in_words(measure, None, figure, limit, passed, images)
+    return Check(rule=f"{measure} floor", passed=passed, figure=figure, limit=limit, detail=detail)
+
+
+def _same_classes(gate: GateParams, candidate: Metrics, standing: ChampionRecord | None) -> list[Check]:
+    """A failed check where the class list changed and params refuse that; where they do not, the sentence says it."""
+    if standing is None or gate.class_change == "compare_common" or not _not_compared(candidate, standing):
+        return []
+    ours, theirs = {c.name for c in candidate.classes}, set(standing.classes)
+    detail = class_change_in_words(sorted(ours - theirs), sorted(theirs - ours), standing.version)
+    return [Check(rule="class list", passed=False, figure=float(len(ours ^ theirs)), limit=0.0, detail=detail)]
 
 
 def _outcome(candidate: Metrics, standing: ChampionRecord | None, checks: Sequence[Check]) -> Outcome:

@@ -28,6 +28,20 @@ class Truth:
     boxes_xyxy: NDArray[np.float64]
     ignore: NDArray[np.bool_]
 
+    def among(self, classes: tuple[str, ...]) -> "Truth":
+        """The objects of these classes, numbered by them."""
+        place = {name: index for index, name in enumerate(classes)}
+        renumber = np.array([place.get(name, -1) for name in self.classes], np.int32)
+        known = renumber[self.class_id] >= 0
+        return Truth(
+            classes,
+            self.images,
+            self.image_index[known],
+            renumber[self.class_id[known]],
+            self.boxes_xyxy[known],
+            self.ignore[known],
+        )
+
     def counts(self) -> NDArray[np.int64]:
         """Objects a class, crowds not counted."""
         return np.bincount(self.class_id[~self.ignore], minlength=len(self.classes))

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 
 from nightowl.evaluation.budget import Spending
 from nightowl.evaluation.intervals import Interval
+from nightowl.evaluation.parts import Part
+from nightowl.evaluation.rates import Rate
 from nightowl.evaluation.verdict import Basis, Check, Outcome
 
 
@@ -101,9 +103,60 @@ def class_in_words(limit: float, beyond: str, confidence: float, independent: in
     if beyond == "no":
         return allowed_in_words(limit)
     if beyond == "shown":
-        return f"{allowed_in_words(limit)}, and more is shown ({_confidence(confidence)} over all classes)"
+        return f"{allowed_in_words(limit)}, and more is shown ({_confidence(confidence)} over all parts)"
     count = _count(independent, "independent image")
     return f"{allowed_in_words(limit)}, but that it is more may be chance: it occurs in {count}"
+
+
+def part_in_words(part: Part) -> tuple[str, str]:
+    """The measure taken on a part, and the part's name."""
+    if part.kind == "class":
+        return "AP50", part.name
+    return "mAP50", f"{part.name} objects" if part.kind == "size" else f"slice {part.name}"
+
+
+def unmeasured_part_in_words(measure: str, name: str, images: int) -> str:
+    return f"{measure} of {name} could not be measured: the {images} test images hold none"
+
+
+def floor_chance_in_words(independent: int, needed: int | None) -> str:
+    """That a part below its floor may be there by chance, and how many images holding it would decide."""
+    enough = (
+        "no number of images would decide so close a case" if needed is None else f"about {_rounded_up(needed)} would decide"
+    )
+    return f"; that it is less may be chance: it occurs in {_count(independent, 'independent image')}, {enough}"
+
+
+def rate_in_words(
+    rule: str, rate: Rate, events: str, trials: str, limit: float, needed: int | None, *, passed: bool, unclear: bool
+) -> str:
+    """A rate with its bound against its limit; `needed` is how many trials would decide where it is unclear."""
+    assert rate.value is not None and rate.interval is not None
+    share = rule != "false positives an image"
+    bound = rate.interval.high if passed or unclear else rate.interval.low
+    words = (
+        f"{rule} is {_rate(rate.value, share)} ({rate.events} {events} of {rate.trials} {trials}), in truth "
+        f"{'at most' if passed or unclear else 'at least'} {_rate(bound, share)} ({_confidence(rate.interval.confidence)}); "
+        f"at most {_rate(limit, share)} allowed"
+    )
+    if not unclear:
+        return words
+    if needed is None:
+        return f"{words}; no number of {trials} would show that"
+    return f"{words}, too few to tell: about {_rounded_up(needed)} {trials} would"
+
+
+def budget_of_cost_in_words(rule: str, figure: float | None, limit: float, unit: str, passed: bool) -> str:
+    if figure is None:
+        return f"{rule} could not be measured; at most {limit:.4g} {unit} allowed"
+    digits = 4 if passed or f"{figure:.4g}" != f"{limit:.4g}" else 9
+    return f"{rule}: {figure:.{digits}g} {unit}, at most {limit:.{digits}g} {unit} allowed"
+
+
+def class_change_in_words(added: list[str], gone: list[str], version: str) -> str:
+    """What changed in the class list against the champion's."""
+    parts = [f"{verb} {', '.join(names)}" for verb, names in (("adds", added), ("lacks", gone)) if names]
+    return f"the class list {' and '.join(parts)} against version {version}, and params refuse that (gate.class_change)"
 
 
 def _told(checks: Sequence[Check], basis: Basis) -> str:
@@ -131,6 +184,11 @@ def _points(figure: float) -> str:
 
 def _count(number: int, what: str) -> str:
     return f"{number} {what}" + ("" if number == 1 else "s")
+
+
+def _rate(value: float, share: bool) -> str:
+    """A share in per cent, a count as it is, with three digits that mean something."""
+    return f"{value * 100:.3g} %" if share else f"{value:.3g}"
 
 
 def _confidence(confidence: float) -> str:

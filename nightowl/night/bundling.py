@@ -39,6 +39,7 @@ def bundle_files(workspace: Workspace) -> BundleFiles:
         champion_metrics=_if_there(workspace.metrics("champion")),
         champion_curves=_if_there(workspace.curves("champion")),
         operating=_if_there(workspace.operating),
+        operating_test=_if_there(workspace.operating_test),
         detections=_if_there(workspace.detections("candidate")),
         truth=_if_there(workspace.truth),
         slices=_if_there(workspace.slices),

@@ -36,6 +36,7 @@ class BundleFiles:
     champion_metrics: Path | None
     champion_curves: Path | None
     operating: Path | None
+    operating_test: Path | None
     detections: Path | None
     truth: Path | None
     slices: Path | None
@@ -58,6 +59,7 @@ class BundleFiles:
             "champion_metrics.json": self.champion_metrics,
             "champion_curves.json": self.champion_curves,
             "operating.json": self.operating,
+            "operating_test.json": self.operating_test,
             "detections.parquet": self.detections,
             "truth.parquet": self.truth,
             "slices.json": self.slices,

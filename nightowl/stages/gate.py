@@ -8,11 +8,16 @@ from nightowl.evaluation.budget import Question, Spending, read_history, spendin
 from nightowl.evaluation.champion import ChampionRecord, read_champion
 from nightowl.evaluation.comparison import Comparison, compare_detections
 from nightowl.evaluation.detections import read_detections
+from nightowl.evaluation.evidence import Evidence
 from nightowl.evaluation.gate import judge
+from nightowl.evaluation.gather import Against, Seen, figures_on_test, gather
 from nightowl.evaluation.holdout import holdout_of
 from nightowl.evaluation.metrics import Metrics
+from nightowl.evaluation.operating import OperatingPoint
 from nightowl.evaluation.reference import Reference
+from nightowl.evaluation.slices import Slices
 from nightowl.evaluation.truth import truth_of
+from nightowl.evaluation.truth_table import read_truth
 from nightowl.files import write_record
 from nightowl.params import Params
 from nightowl.stages.frame import main
@@ -26,7 +31,8 @@ def run(params: Params, workspace: Workspace, out: Path) -> None:
     standing, reference = read_champion(workspace.champion), _reference(params, workspace)
     comparison = _comparison(params, workspace, "champion") if champion else None
     spending = _spending(params, workspace, candidate, standing, reference) if standing and comparison else None
-    verdict = judge(params.gate, candidate, champion, standing, comparison, spending, reference)
+    evidence = _evidence(params, workspace, champion is not None, out)
+    verdict = judge(params.gate, candidate, champion, standing, comparison, spending, reference, evidence)
     write_record(out / workspace.verdict.name, verdict)
     print(f"verdict: {verdict.sentence}")
 
@@ -56,6 +62,21 @@ def _comparison(params: Params, workspace: Workspace, whose: str) -> Comparison 
     if not truth.images == candidate.images == other.images:
         raise StageFailed(f"gate: candidate and {whose} were not measured on the test images of today; run evaluate again")
     return compare_detections(truth, candidate, other, params.gate, params.evaluate.max_detections)
+
+
+def _evidence(params: Params, workspace: Workspace, compared: bool, out: Path) -> Evidence:
+    """Parts of test and the operating point, whose figures are published beside the verdict."""
+    candidate = read_detections(workspace.detections("candidate"))
+    seen = Seen(read_truth(workspace.truth), candidate)
+    figures = figures_on_test(params.gate, seen, OperatingPoint.model_validate_json(workspace.operating.read_bytes()))
+    if figures is not None:
+        write_record(out / workspace.operating_test.name, figures)
+    slices = Slices.model_validate_json(workspace.slices.read_bytes()).slices
+    against = None
+    if compared:
+        champion = read_detections(workspace.detections("champion"))
+        against = Against(seen.truth.among(champion.classes), candidate.with_classes(champion.classes), champion)
+    return gather(params.gate, seen, against, figures, slices, params.evaluate.max_detections, None)
 
 
 def _spending(

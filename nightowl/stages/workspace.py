@@ -113,6 +113,11 @@ class Workspace:
         return self.out("evaluate") / "slices.json"
 
     @property
+    def operating_test(self) -> Path:
+        """The OperatingFigures of the candidate on test; absent when it has no threshold."""
+        return self.out("gate") / "operating_test.json"
+
+    @property
     def verdict(self) -> Path:
         return self.out("gate") / "verdict.json"
 

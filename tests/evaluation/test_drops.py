@@ -122,7 +122,7 @@ def test_a_check_that_may_be_chance_is_neither_passed_nor_failed() -> None:
     ("lost", "spread", "independent", "refused", "told", "reason"),
     [
         (0.05, 0.02, 60, False, "at most 10 points less allowed", "within the limit"),
-        (0.30, 0.05, 60, True, "and more is shown (95 % confidence over all classes)", "far beyond it, on many images"),
+        (0.30, 0.05, 60, True, "and more is shown (95 % confidence over all parts)", "far beyond it, on many images"),
         (0.15, 0.30, 60, False, "may be chance: it occurs in 60 independent images", "beyond it, within the noise"),
         (0.30, 0.05, 3, False, "may be chance: it occurs in 3 independent images", "far beyond it, on three images"),
     ],

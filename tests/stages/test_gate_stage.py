@@ -9,24 +9,30 @@ from nightowl.data.manifest import Box, Image, Manifest, write_manifest
 from nightowl.errors import DataError, StageFailed
 from nightowl.evaluation.budget import Question, Spent, write_history
 from nightowl.evaluation.champion import write_champion
-from nightowl.evaluation.detections import Detections, write_detections
+from nightowl.evaluation.choose_operating import choose_operating_point
+from nightowl.evaluation.detections import Detections, read_detections, write_detections
 from nightowl.evaluation.evaluate import Subject, evaluate
 from nightowl.evaluation.holdout import holdout_of
+from nightowl.evaluation.operating_figures import OperatingFigures
+from nightowl.evaluation.slices import SliceFacts, Slices, slices_of
 from nightowl.evaluation.truth import truth_of
+from nightowl.evaluation.truth_table import write_truth
 from nightowl.evaluation.verdict import Verdict
 from nightowl.files import write_atomic, write_record
-from nightowl.params import GateParams, Params
+from nightowl.params import GateParams, OperatingParams, Params, SliceRule
 from nightowl.settings import Settings
 from nightowl.stages.gate import run
 from nightowl.stages.workspace import Workspace
-from tests.evaluation.test_gate import measured, pinned
+from tests.evaluation.test_gate import pinned
+
+LOTS = [SliceRule(name="lot", pattern="^([0-9])")]
 
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Workspace:
     """A night without a champion, measured."""
     made = Workspace(tmp_path, "demo", Settings(home=tmp_path / "home"))
-    write_record(made.metrics("candidate"), measured({"open": 0.6}))
+    keep_evaluation(made, a_dataset(), "candidate", 0.6)
     for path, content in ((made.champion, "null\n"), (made.reference, "null\n"), (made.decisions, "[]\n")):
         write_atomic(path, content)
     made.out("gate").mkdir(parents=True)
@@ -139,6 +145,46 @@ def keep_evaluation(workspace: Workspace, dataset: Manifest, whose: str, share: 
     made = evaluate(truth, found, subject, max_detections=300, confusion_confidence=0.25)
     write_record(workspace.metrics(whose), made.metrics)
     write_detections(workspace.detections(whose), found)
+    if whose == "candidate":
+        chosen = choose_operating_point(truth, found, dataset.version(), OperatingParams())
+        write_record(workspace.operating, chosen)
+        write_truth(workspace.truth, truth)
+        write_record(workspace.slices, Slices(slices=slices_of(dataset.of("test"), LOTS, SliceFacts())))
+
+
+def test_the_rates_at_the_operating_point_are_published_beside_the_verdict(workspace: Workspace) -> None:
+    run(Params(), workspace, workspace.out("gate"))
+    figures = OperatingFigures.model_validate_json(workspace.operating_test.read_bytes())
+    assert (figures.num_images, [one.name for one in figures.classes]) == (40, ["open", "spur"])
+    assert figures.overall.miss.value == pytest.approx(0.4, abs=0.1)
+    assert figures.overall.overkill.value is None  # test holds no good image
+
+
+def test_a_limit_that_the_images_show_to_be_broken_refuses(workspace: Workspace) -> None:
+    run(Params(gate=GateParams(max_miss_rate=0.01)), workspace, workspace.out("gate"))
+    verdict = Verdict.model_validate_json(workspace.verdict.read_bytes())
+    assert verdict.outcome == "refuse" and "miss rate is" in verdict.sentence
+
+
+def test_a_limit_for_which_test_holds_no_images_leaves_it_undecided(workspace: Workspace) -> None:
+    run(Params(gate=GateParams(max_overkill_rate=0.5)), workspace, workspace.out("gate"))
+    verdict = Verdict.model_validate_json(workspace.verdict.read_bytes())
+    assert verdict.sentence == "Undecided: overkill rate could not be measured: test holds no images without an object."
+
+
+def test_a_lot_that_lost_what_is_not_allowed_refuses_though_the_whole_did_not(workspace: Workspace) -> None:
+    dataset = a_dataset()
+    write_manifest(workspace.dataset, dataset)
+    write_record(workspace.champion, pinned(("open",)))
+    keep_evaluation(workspace, dataset, "candidate", 0.95)
+    keep_evaluation(workspace, dataset, "champion", 0.95)
+    found = read_detections(workspace.detections("candidate"))
+    lost = (found.image_index >= 30) & (np.arange(len(found)) % 3 > 0)
+    write_detections(workspace.detections("candidate"), found.select(~lost))
+    run(Params(gate=GateParams(margin=1.0, max_drop_class_ap50=1.0)), workspace, workspace.out("gate"))
+    verdict = Verdict.model_validate_json(workspace.verdict.read_bytes())
+    assert verdict.outcome == "refuse", verdict.sentence
+    assert [check.rule for check in verdict.checks if not check.passed] == ["mAP50 drop: slice lot=3"]
 
 
 @pytest.mark.parametrize(("content", "message"), [(None, "no pinned champion"), ("{}", "not the record of a champion")])

@@ -1,0 +1,184 @@
+"""Limits at the operating point, and budgets of time and size."""
+
+import pytest
+
+from nightowl.evaluation.evidence import Evidence
+from nightowl.evaluation.gate import judge
+from nightowl.evaluation.intervals import Interval
+from nightowl.evaluation.operating_figures import Figures, OperatingFigures
+from nightowl.evaluation.operating_rules import Cost, cost_checks, operating_checks, trials_that_suffice
+from nightowl.evaluation.rates import Rate, share_high, share_low
+from nightowl.params import GateParams
+from tests.evaluation.test_gate import measured, pinned
+
+
+def rate(events: int, trials: int) -> Rate:
+    """As counted of independent trials, at 95 %."""
+    if not trials:
+        return Rate(events=0, trials=0, value=None, interval=None)
+    bounds = Interval(low=share_low(events, trials, 0.95), high=share_high(events, trials, 0.95), confidence=0.95)
+    return Rate(events=events, trials=trials, value=events / trials, interval=bounds)
+
+
+def figures(miss: Rate | None = None, overkill: Rate | None = None) -> OperatingFigures:
+    fine = rate(0, 1000)
+    overall = Figures(
+        name=None,
+        confidence=0.5,
+        miss=miss or fine,
+        false_positives=fine,
+        escape=fine,
+        overkill=overkill or fine,
+    )
+    return OperatingFigures(split="test", num_images=1000, num_independent=1000, confidence=0.95, overall=overall, classes=())
+
+
+@pytest.mark.parametrize(
+    ("missed", "objects", "limits_on", "passed", "undecided", "detail"),
+    [
+        (
+            0,
+            400,
+            "bound",
+            True,
+            False,
+            "miss rate is 0 % (0 missed of 400 objects), in truth at most 0.746 % (95 % confidence); at most 1 % allowed",
+        ),
+        (
+            0,
+            100,
+            "bound",
+            False,
+            True,
+            "miss rate is 0 % (0 missed of 100 objects), in truth at most 2.95 % (95 % confidence); at most 1 % allowed, too "
+            "few to tell: about 300 objects would",
+        ),
+        (
+            1,
+            200,
+            "bound",
+            False,
+            True,
+            "miss rate is 0.5 % (1 missed of 200 objects), in truth at most 2.35 % (95 % confidence); at most 1 % allowed, "
+            "too few to tell: about 2800 objects would",
+        ),
+        (
+            50,
+            100,
+            "bound",
+            False,
+            False,
+            "miss rate is 50 % (50 missed of 100 objects), in truth at least 41.4 % (95 % confidence); at most 1 % allowed",
+        ),
+        (
+            1,
+            100,
+            "bound",
+            False,
+            True,
+            "miss rate is 1 % (1 missed of 100 objects), in truth at most 4.66 % (95 % confidence); at most 1 % allowed; no "
+            "number of objects would show that",
+        ),
+        (
+            0,
+            100,
+            "point",
+            True,
+            False,
+            "miss rate is 0 % (0 missed of 100 objects), in truth at most 2.95 % (95 % confidence); at most 1 % allowed",
+        ),
+    ],
+)
+def test_a_limit_is_kept_broken_or_cannot_be_told(
+    missed: int, objects: int, limits_on: str, passed: bool, undecided: bool, detail: str
+) -> None:
+    gate = GateParams.model_validate({"max_miss_rate": 0.01, "operating_limits": limits_on})
+    check = operating_checks(gate, figures(miss=rate(missed, objects)))[0]
+    assert (check.rule, check.passed, check.undecided) == ("miss rate", passed, undecided)
+    assert check.detail == detail
+    assert check.interval is not None and check.figure == missed / objects
+
+
+def test_one_false_alarm_in_ten_thousand_takes_thirty_thousand_good_images() -> None:
+    check = operating_checks(GateParams(max_overkill_rate=0.0001), figures(overkill=rate(0, 500)))[0]
+    assert check.undecided and "about 30000 images without an object would" in check.detail
+    assert trials_that_suffice(rate(0, 500), 0.0001) == 29_956
+
+
+def test_a_number_that_would_suffice_does_suffice() -> None:
+    for events, trials, limit in ((0, 50, 0.01), (1, 300, 0.02), (3, 400, 0.03)):
+        needed = trials_that_suffice(rate(events, trials), limit)
+        assert needed is not None
+        assert share_high(round(events / trials * needed), needed, 0.95) <= limit * 1.02
+
+
+def test_without_limits_in_params_there_are_no_checks() -> None:
+    assert operating_checks(GateParams(), figures()) == []
+    assert operating_checks(GateParams(), None) == []
+    assert cost_checks(GateParams(), Cost(1.0, 1.0, 1), "4") == []
+
+
+def test_a_rate_without_trials_could_not_be_measured() -> None:
+    check = operating_checks(GateParams(max_overkill_rate=0.01), figures(overkill=rate(0, 0)))[0]
+    assert (check.figure, check.passed) == (None, False)
+    assert check.detail == "overkill rate could not be measured: test holds no images without an object"
+
+
+def test_a_model_without_an_operating_point_keeps_no_limit() -> None:
+    check = operating_checks(GateParams(max_miss_rate=1.0), None)[0]
+    assert (check.figure, check.passed) == (None, False)
+    assert "found nothing right on val" in check.detail
+
+
+@pytest.mark.parametrize(
+    ("limits", "cost", "rule", "figure", "passed", "reason"),
+    [
+        ({"max_seconds_per_image": 0.05}, Cost(0.04, None, 10), "seconds an image", 0.04, True, "fast enough"),
+        ({"max_seconds_per_image": 0.05}, Cost(0.06, None, 10), "seconds an image", 0.06, False, "too slow"),
+        ({"max_seconds_per_image": 0.05}, None, "seconds an image", None, False, "never timed"),
+        ({"max_latency_ratio": 1.2}, Cost(0.06, 0.04, 10), "time against version 4", 1.5, False, "slower by half"),
+        ({"max_latency_ratio": 1.2}, Cost(0.06, None, 10), "time against version 4", None, False, "champion not timed"),
+        ({"max_model_bytes": 9}, Cost(0.06, None, 10), "model size", 10, False, "too large"),
+        ({"max_model_bytes": 10}, Cost(0.06, None, 10), "model size", 10, True, "exactly as large as allowed"),
+    ],
+)
+def test_budgets_of_time_and_size(
+    limits: dict[str, float], cost: Cost | None, rule: str, figure: float | None, passed: bool, reason: str
+) -> None:
+    (check,) = cost_checks(GateParams.model_validate(limits), cost, "4")
+    assert (check.rule, check.passed) == (rule, passed), reason
+    assert check.figure == (None if figure is None else pytest.approx(figure)), reason
+
+
+def test_the_first_model_has_no_champion_to_be_slower_than() -> None:
+    assert cost_checks(GateParams(max_latency_ratio=1.0), Cost(1.0, None, 1), None) == []
+
+
+def test_the_gate_refuses_by_these_rules_and_says_so() -> None:
+    evidence = Evidence(operating=figures(miss=rate(50, 100)), cost=Cost(0.2, None, 10))
+    gate = GateParams(rule="point", max_miss_rate=0.1, max_seconds_per_image=0.1)
+    verdict = judge(gate, measured({"open": 0.8}), None, None, evidence=evidence)
+    assert verdict.outcome == "refuse"
+    assert verdict.sentence.startswith("Refused: the first model of this detector") and "; miss rate is" in verdict.sentence
+    assert verdict.sentence.endswith("1 more rule failed.")
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "change", "outcome", "reason"),
+    [
+        (("open", "spur"), ("open",), "refuse", "refuse", "a new class"),
+        (("open",), ("open", "spur"), "refuse", "refuse", "a class less"),
+        (("open", "spur"), ("spur", "open"), "refuse", "promote", "the order is no change"),
+        (("open", "spur"), ("open",), "compare_common", "promote", "the common ones are compared"),
+    ],
+)
+def test_a_changed_class_list_is_refused_only_where_params_say_so(
+    ours: tuple[str, ...], theirs: tuple[str, ...], change: str, outcome: str, reason: str
+) -> None:
+    gate = GateParams.model_validate({"rule": "point", "class_change": change})
+    candidate = measured(dict.fromkeys(ours, 0.8))
+    champion = measured(dict.fromkeys([name for name in theirs if name in ours], 0.8), "champion")
+    verdict = judge(gate, candidate, champion, pinned(theirs))
+    assert verdict.outcome == outcome, reason
+    if outcome == "refuse":
+        assert "the class list" in verdict.sentence and "spur against version 4" in verdict.sentence
