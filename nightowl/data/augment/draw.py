@@ -48,7 +48,7 @@ class Draw:
 
 @dataclass(frozen=True, slots=True)
 class Ranges:
-    """What the samples of an epoch are drawn from. Names and meanings are those of `AugmentParams`; `size` is the training's."""
+    """What the samples of an epoch are drawn from, by the names of `AugmentParams`. `size`: of the training, in pixels."""
 
     num_images: int
     size: int
