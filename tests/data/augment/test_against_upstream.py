@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from nightowl.data.augment.draw import Draw, draw
 from nightowl.data.augment.sample import Augmenter
-from tests.data.augment.upstream import by_upstream
+from tests.data.augment.upstream import Recorder, by_upstream, instead_of_random, transform_of
 from tests.data.training_sets import Case, a_case
 
 NUM_IMAGES = 12
@@ -62,3 +62,68 @@ def test_the_same_draw_gives_upstreams_image_up_to_interpolation(params: dict[st
         differences.append(np.abs(theirs.astype(int) - ours).mean())
     assert max(differences) < 4
     assert np.mean(differences) < 2
+
+
+NUM_DRAWS = 600
+# What upstream draws for one sample, in its order, and the same of ours.
+QUANTITIES = {
+    "mosaic partner 1": lambda drawn: drawn.view.images[1],
+    "mosaic partner 2": lambda drawn: drawn.view.images[2],
+    "mosaic partner 3": lambda drawn: drawn.view.images[3],
+    "mosaic centre y": lambda drawn: drawn.view.centre[1],
+    "mosaic centre x": lambda drawn: drawn.view.centre[0],
+    "perspective x": lambda drawn: drawn.view.perspective[0],
+    "perspective y": lambda drawn: drawn.view.perspective[1],
+    "degrees": lambda drawn: drawn.view.degrees,
+    "scale": lambda drawn: drawn.view.scale,
+    "shear x": lambda drawn: drawn.view.shear_degrees[0],
+    "shear y": lambda drawn: drawn.view.shear_degrees[1],
+    "translate x": lambda drawn: drawn.view.translate[0],
+    "translate y": lambda drawn: drawn.view.translate[1],
+    "mixup partner": lambda drawn: drawn.mixed.images[0],
+    "mix ratio": lambda drawn: drawn.mix_ratio,
+    "hue": lambda drawn: drawn.hsv_gains[0] / 0.015,
+    "saturation": lambda drawn: drawn.hsv_gains[1] / 0.7,
+    "value": lambda drawn: drawn.hsv_gains[2] / 0.4,
+}
+
+
+def farthest_apart(ours: list[float], theirs: list[float]) -> float:
+    """The statistic of Kolmogorov and Smirnov: the largest difference of the two empirical distributions."""
+    at = np.sort(np.concatenate((ours, theirs)))
+    shares = [np.searchsorted(np.sort(values), at, side="right") / len(values) for values in (ours, theirs)]
+    return float(np.abs(shares[0] - shares[1]).max())
+
+
+def test_what_is_drawn_is_distributed_as_upstreams() -> None:
+    case = a_case(97, size=32, mosaic=1.0, mixup=1.0, degrees=10.0, shear=5.0, perspective=0.0005)
+    dataset, transform = transform_of(case)
+    theirs = dict[str, list[float]]((name, []) for name in QUANTITIES)
+    for sample in range(NUM_DRAWS):
+        recorder = Recorder(sample)
+        with instead_of_random(recorder):
+            transform(dataset.get_image_and_label(sample % 97))
+        values = recorder.values
+        # gate, mosaic and affine (13), gate, mixup's partner, [gate, mosaic and affine (13)], ratio, gate, three of HSV, …
+        own = [*(int(value) if place in (3, 4) else value for place, value in enumerate(values[1:14]))]
+        drawn = [*own, values[15], values[30], *values[32:35]]
+        for name, value in zip(QUANTITIES, drawn, strict=True):
+            theirs[name].append(value)
+    ours = [our_draw(case, sample % 97, sample // 97) for sample in range(NUM_DRAWS)]
+    limit = 2.2 * np.sqrt(2 / NUM_DRAWS)  # passed by chance once in 8,000; 18 quantities, all with fixed seeds
+    for name, of in QUANTITIES.items():
+        assert farthest_apart([of(drawn) for drawn in ours], theirs[name]) < limit, name
+
+
+def test_rates_are_those_of_the_params() -> None:
+    case = a_case(10, mosaic=0.3, mixup=0.2, flip_left_right=0.5, flip_up_down=0.1)
+    drawn = [our_draw(case, sample % 10, sample // 10) for sample in range(4000)]
+    rates = {
+        0.3: [each.view.centre is not None for each in drawn],
+        0.2: [each.mixed is not None for each in drawn],
+        0.5: [each.flip_left_right for each in drawn],
+        0.1: [each.flip_up_down for each in drawn],
+    }
+    for expected, found in rates.items():
+        assert abs(np.mean(found) - expected) < 4 * np.sqrt(expected * (1 - expected) / len(drawn))
+    assert abs(np.corrcoef(rates[0.3], rates[0.5])[0, 1]) < 0.06
