@@ -6,6 +6,7 @@ One bucket in memory, no check of signatures; moto is the double for what this d
 
 import asyncio
 import hashlib
+import re
 import threading
 from bisect import bisect_left, bisect_right
 from collections import Counter
@@ -24,7 +25,8 @@ FaultOf = Callable[[str, int], Fault | None]
 
 @dataclass
 class ObjectServer:
-    """What is served and how. `requests` counts by key; a listing counts under ""."""
+    """What is served and how. `requests` counts by key; a listing counts under "". `headers` go with every object;
+    `access_keys` are those that requests were signed with."""
 
     objects: dict[str, bytes] = field(default_factory=dict)
     latency_seconds: float = 0.0
@@ -32,6 +34,8 @@ class ObjectServer:
     fault_of: FaultOf = lambda key, attempt: None
     requests: Counter[str] = field(default_factory=Counter)
     etags: dict[str, str] = field(default_factory=dict)
+    headers: dict[str, str] = field(default_factory=dict)
+    access_keys: set[str] = field(default_factory=set)
     ordered: list[str] = field(default_factory=list)
     endpoint: str = ""
     connections: set[asyncio.Transport] = field(default_factory=set)
@@ -74,6 +78,7 @@ class ObjectServer:
 
     def _object(self, key: str, fault: Fault | None) -> tuple[bytes, bool]:
         body, headers = self.objects[key], {"ETag": f'"{self.etags[key]}"', "Last-Modified": "Wed, 01 Jul 2026 00:00:00 GMT"}
+        headers |= self.headers
         if fault == "flipped":
             body = bytes([body[0] ^ 1]) + body[1:]
         whole = _response(200, body, headers)
@@ -126,6 +131,7 @@ class _Connection(asyncio.Protocol):
         while b"\r\n\r\n" in self._buffer:
             head, _, self._buffer = self._buffer.partition(b"\r\n\r\n")
             method, target, _ = head.split(b"\r\n", 1)[0].decode().split(" ")
+            self._server.access_keys.update(re.findall(r"Credential=([^/]+)/", head.decode()))
             key = unquote(urlsplit(target).path).lstrip("/").partition("/")[2]
             if self._server.fault_of(key, self._server.requests[key] + 1) == "hangs":
                 self._server.requests[key] += 1

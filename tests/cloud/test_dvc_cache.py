@@ -4,13 +4,14 @@ import signal
 import subprocess
 import sys
 import time
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
 import boto3
 import pytest
 
-from nightowl.cloud.dvc_cache import pull_tracked
+from nightowl.cloud.dvc_cache import CachedFolder, pull_tracked
 from nightowl.cloud.dvc_tracked import tracked_folder
 from nightowl.cloud.mirror import PullReport
 from nightowl.errors import DataError, RemoteError, StorageError
@@ -207,7 +208,7 @@ def test_what_would_not_fit_is_refused_before_anything_moves(repo: Path, root: P
 PULLING = """
 import sys
 from pathlib import Path
-from nightowl.cloud.dvc_cache import pull_tracked
+from nightowl.cloud.dvc_cache import CachedFolder, pull_tracked
 from nightowl.cloud.dvc_tracked import tracked_folder
 print(pull_tracked(tracked_folder(Path(sys.argv[1])), Path(sys.argv[2])))
 """
@@ -279,3 +280,27 @@ def test_dvc_itself_finds_everything_in_place(tmp_path: Path, root: Path, moto_e
     said = dvc(clone, site, "gc -q -w -f", "status")
     assert "Data and pipelines are up to date." in said
     assert pull_data(clone, root).fetched_files == 0
+
+
+def peak_bytes(num: int, tmp_path: Path) -> int:
+    """Of looking at and listing a folder of `num` files that is in the cache."""
+    files = {f"images/line-3/camera-2/{number:08}.jpg": b"" for number in range(num)}
+    repo = tmp_path / str(num)
+    config(repo, "")
+    for key, body in remote_objects(files).items():
+        (repo / ".dvc/cache" / key).parent.mkdir(parents=True, exist_ok=True)
+        (repo / ".dvc/cache" / key).write_bytes(body)
+    cached_folder = CachedFolder(record(repo, files), repo / ".dvc/cache")
+    del files
+    tracemalloc.start()
+    try:
+        cached_folder.fill(lambda: pytest.fail("nothing is wanted"), lambda found: False, untracked)
+        assert sum(1 for _ in cached_folder.list()) == num
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_memory_stays_under_300_bytes_a_file(tmp_path: Path) -> None:
+    peak_bytes(10, tmp_path)
+    assert (peak_bytes(2500, tmp_path) - peak_bytes(500, tmp_path)) / 2000 < 300
