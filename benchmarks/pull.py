@@ -1,13 +1,15 @@
 """How long it takes to have 10,000 objects of 20 kB from S3 here, verified and in a folder: nightowl against other clients.
 
-    python -m benchmarks.pull [--repeats 5] [--s5cmd PATH] [--folder /dev/shm]
+    python -m benchmarks.pull [--repeats 5] [--dvc-repeats 3] [--s5cmd PATH] [--folder /dev/shm]
 
-The server is tests/cloud/object_server.py in a process of its own; it waits 20 ms before each answer. Every side pulls the
-same objects from it, in turns. `dvc pull` gets them by DVC's own layout, `boto3` by 64 threads of get_object.
+The server is tests/cloud/object_server.py (asyncio, from memory) in a process of its own; it waits 20 ms before each answer.
+Every side is a process, start of the interpreter included, and pulls the same objects, in turns. `nightowl` pulls the prefix,
+`nightowl dvc:` and `dvc pull` a folder that DVC tracks; `boto3` is 64 threads of get_object, which check nothing.
 """
 
 import argparse
 import json
+import math
 import os
 import random
 import shutil
@@ -27,7 +29,8 @@ from tests.cloud.object_server import BUCKET, ObjectServer, serving
 LATENCY_SECONDS = 0.02
 NUM_THREADS = 64
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "us-east-1"}
-Side = Callable[[str, Path], None]
+Side = Callable[[str, Path], float | None]
+"""Pulls from an endpoint into a folder; returns its seconds without the start of the interpreter, where it knows them."""
 
 
 def images(num_objects: int, num_bytes: int) -> Iterator[tuple[str, bytes]]:
@@ -76,6 +79,13 @@ def by_nightowl(endpoint: str, folder: Path) -> None:
     pull(S3Storage(parse_url(f"s3://{BUCKET}/images"), Access(endpoint)), folder)
 
 
+def by_nightowl_for_dvc(endpoint: str, folder: Path) -> None:
+    from nightowl.cloud.dvc_cache import pull_tracked
+    from nightowl.cloud.dvc_tracked import tracked_folder
+
+    pull_tracked(tracked_folder(folder / "checkout" / "images"), folder / "mirror")
+
+
 def by_boto3(endpoint: str, folder: Path) -> None:
     import boto3
     from botocore.config import Config
@@ -93,6 +103,24 @@ def by_boto3(endpoint: str, folder: Path) -> None:
         list(pool.map(fetch, keys))
 
 
+IN_PYTHON = {"nightowl": by_nightowl, "nightowl dvc:": by_nightowl_for_dvc, "boto3, 64 threads": by_boto3}
+
+
+def in_a_process(name: str) -> Side:
+    def run(endpoint: str, folder: Path) -> float:
+        command = [sys.executable, "-m", "benchmarks.pull", "--run", name, endpoint, str(folder)]
+        return float(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
+
+    return run
+
+
+def run_here(name: str, endpoint: str, folder: str) -> None:
+    """One side in this process; prints its seconds without the start of the interpreter."""
+    begun = time.monotonic()
+    IN_PYTHON[name](endpoint, Path(folder))
+    print(time.monotonic() - begun)
+
+
 def by_s5cmd(program: str) -> Side:
     def run(endpoint: str, folder: Path) -> None:
         command = [program, "--endpoint-url", endpoint, "--log", "error", "cp", f"s3://{BUCKET}/images/*", f"{folder}/"]
@@ -101,20 +129,21 @@ def by_s5cmd(program: str) -> Side:
     return run
 
 
-def by_dvc(num_objects: int, num_bytes: int) -> Side:
-    listed = dvc_folder(num_objects, num_bytes)
-    digest = md5(listed).hexdigest()
-
+def by_dvc(num_objects: int, *options: str) -> Side:
     def run(endpoint: str, folder: Path) -> None:
-        if not (folder / "images.dvc").exists():
-            dvc(folder, "init", "--quiet", "--no-scm")
-            dvc(folder, "remote", "add", "--quiet", "-d", "store", f"s3://{BUCKET}/dvc")
-            dvc(folder, "remote", "modify", "store", "endpointurl", endpoint)
-            (folder / "images.dvc").write_text(f"outs:\n- md5: {digest}.dir\n  hash: md5\n  path: images\n")
-        dvc(folder, "pull", "--quiet")
-        assert sum(1 for path in (folder / "images").rglob("*.jpg")) == num_objects
+        dvc(folder / "checkout", "pull", "--quiet", *options)
+        assert sum(1 for path in (folder / "checkout" / "images").rglob("*.jpg")) == num_objects
 
     return run
+
+
+def make_checkout(endpoint: str, folder: Path, digest: str) -> None:
+    """An empty DVC repository that tracks `images`, whose list of files has this MD5."""
+    folder.mkdir()
+    dvc(folder, "init", "--quiet", "--no-scm")
+    dvc(folder, "remote", "add", "--quiet", "-d", "store", f"s3://{BUCKET}/dvc")
+    dvc(folder, "remote", "modify", "store", "endpointurl", endpoint)
+    (folder / "images.dvc").write_text(f"outs:\n- md5: {digest}.dir\n  hash: md5\n  path: images\n")
 
 
 def dvc(folder: Path, *arguments: str) -> None:
@@ -122,37 +151,38 @@ def dvc(folder: Path, *arguments: str) -> None:
     subprocess.run([sys.executable, "-m", "dvc", *arguments], cwd=folder, env=environment, check=True)
 
 
-def measure(side: Side, endpoint: str, scratch: Path) -> tuple[float, float]:
-    """Seconds of a first pull, and of a second one with nothing to do."""
+def measure(side: Side, endpoint: str, scratch: Path, digest: str) -> tuple[float, float, float]:
+    """Seconds of a first pull, of a second one with nothing to do, and of that without the start of the interpreter."""
     folder = Path(tempfile.mkdtemp(dir=scratch))  # removed at the end: ext4 makes files slowly where many were just deleted
-    seconds = []
-    for _ in range(2):
-        begun = time.monotonic()
-        side(endpoint, folder)
-        seconds.append(time.monotonic() - begun)
-    return seconds[0], seconds[1]
+    make_checkout(endpoint, folder / "checkout", digest)
+    begun = time.monotonic()
+    side(endpoint, folder)
+    between = time.monotonic()
+    inside = side(endpoint, folder)
+    return between - begun, time.monotonic() - between, math.nan if inside is None else inside
 
 
 PEAK = """
-import sys
+import sys, tracemalloc
 from pathlib import Path
-from nightowl.cloud.mirror import pull
-from nightowl.cloud.s3 import Access, S3Storage
-from nightowl.cloud.storage import parse_url
-pull(S3Storage(parse_url(sys.argv[2]), Access(sys.argv[1])), Path(sys.argv[3]))
-print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))
+from benchmarks.pull import IN_PYTHON
+import nightowl.cloud.s3
+tracemalloc.start()
+IN_PYTHON[sys.argv[1]](sys.argv[2], Path(sys.argv[3]))
+print(tracemalloc.get_traced_memory()[1])
 """
 
 
-def bytes_an_object(endpoint: str, num_objects: int, scratch: Path) -> float:
-    """By how much the peak of resident memory grows with each object of a first pull, beyond the first thousand."""
+def bytes_an_object(name: str, num_objects: int, num_bytes: int, scratch: Path) -> float:
+    """By how much the peak of Python's memory (tracemalloc) grows with each object of a first pull, from half of them on."""
 
-    def peak(url: str) -> int:
-        with tempfile.TemporaryDirectory(dir=scratch) as folder:
-            command = [sys.executable, "-c", PEAK, endpoint, url, folder]
-            return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout) * 1024
+    def peak(num: int) -> int:
+        with tempfile.TemporaryDirectory(dir=scratch) as folder, serving_elsewhere(num, num_bytes) as endpoint:
+            make_checkout(endpoint, Path(folder) / "checkout", md5(dvc_folder(num, num_bytes)).hexdigest())
+            command = [sys.executable, "-c", PEAK, name, endpoint, folder]
+            return int(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
 
-    return (peak(f"s3://{BUCKET}/images") - peak(f"s3://{BUCKET}/images/000")) / (num_objects - 1000)
+    return (peak(num_objects) - peak(num_objects // 2)) / (num_objects - num_objects // 2)
 
 
 def main() -> None:
@@ -162,36 +192,49 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--s5cmd", default=shutil.which("s5cmd"), help="the program, when it is not on PATH")
     parser.add_argument("--folder", help="where to pull to; /dev/shm takes the disk out of the comparison")
+    parser.add_argument("--dvc-repeats", type=int, default=3, help="of `dvc pull`, which takes most of the time")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--run", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    os.environ.update(CREDENTIALS)
     if options.serve:
         serve(options.objects, options.bytes)
-        return
-    os.environ.update(CREDENTIALS)
-    sides: dict[str, Side] = {"nightowl": by_nightowl, "dvc pull": by_dvc(options.objects, options.bytes), "boto3": by_boto3}
+    elif options.run:
+        run_here(*options.run)
+    else:
+        compare(options)
+
+
+def compare(options: argparse.Namespace) -> None:
+    sides = {name: in_a_process(name) for name in IN_PYTHON}
     if options.s5cmd:
         sides["s5cmd"] = by_s5cmd(options.s5cmd)
-    with (
-        tempfile.TemporaryDirectory(dir=options.folder) as scratch,
-        serving_elsewhere(options.objects, options.bytes) as endpoint,
-    ):
-        taken: dict[str, list[tuple[float, float]]] = {name: [] for name in sides}
-        for _ in range(options.repeats):
-            for name, side in sides.items():
-                taken[name].append(measure(side, endpoint, Path(scratch)))
-        memory = bytes_an_object(endpoint, options.objects, Path(scratch)) if options.objects > 1000 else None
-    report(taken)
-    print(f"\nmemory of a first pull by nightowl: {memory:.0f} bytes an object" if memory is not None else "")
+    sides |= {"dvc pull": by_dvc(options.objects), "dvc pull, 64 jobs": by_dvc(options.objects, "--jobs", "64")}
+    digest = md5(dvc_folder(options.objects, options.bytes)).hexdigest()
+    taken: dict[str, list[tuple[float, float, float]]] = {name: [] for name in sides}
+    with tempfile.TemporaryDirectory(dir=options.folder) as scratch:
+        with serving_elsewhere(options.objects, options.bytes) as endpoint:
+            for turn in range(options.repeats):
+                for name, side in sides.items():
+                    if turn < options.dvc_repeats or not name.startswith("dvc"):
+                        taken[name].append(measure(side, endpoint, Path(scratch), digest))
+                        print(f"turn {turn}: {name}: {taken[name][-1][0]:.1f} s", file=sys.stderr, flush=True)
+        report(taken)
+        for name in ("nightowl", "nightowl dvc:"):
+            print(
+                f"{name}: {bytes_an_object(name, options.objects, options.bytes, Path(scratch)):.0f} bytes of memory an object"
+            )
 
 
-def report(taken: dict[str, list[tuple[float, float]]]) -> None:
+def report(taken: dict[str, list[tuple[float, float, float]]]) -> None:
     """A table of medians; the ratio is to ours."""
-    firsts = {name: statistics.median(first for first, _ in seconds) for name, seconds in taken.items()}
-    again = {name: statistics.median(second for _, second in seconds) for name, seconds in taken.items()}
-    print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores; medians of {len(taken['nightowl'])}")
-    print("| client | first pull, s | against nightowl | nothing to do, s |\n|---|---|---|---|")
-    for name, seconds in firsts.items():
-        print(f"| {name} | {seconds:.1f} | {seconds / firsts['nightowl']:.2f}x | {again[name]:.2f} |")
+    medians = {name: [statistics.median(column) for column in zip(*rows, strict=True)] for name, rows in taken.items()}
+    print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+    print("| client | runs | first pull, s | against nightowl | nothing to do, s | without interpreter start, s |")
+    print("|---|---|---|---|---|---|")
+    for name, (first, again, inside) in medians.items():
+        ratio, last = first / medians["nightowl"][0], "" if math.isnan(inside) else f"{inside:.2f}"
+        print(f"| {name} | {len(taken[name])} | {first:.1f} | {ratio:.2f}x | {again:.2f} | {last} |")
 
 
 if __name__ == "__main__":

@@ -169,7 +169,8 @@ def is_sound(path: str, wanted: Wanted) -> bool:
 
 def _md5(path: str) -> str:
     digest = hashlib.md5(usedforsecurity=False)
-    with open(path, "rb") as file:
-        while piece := file.read(CHUNK_BYTES):
+    with open(path, "rb", buffering=0) as file:
+        piece_bytes = min(os.fstat(file.fileno()).st_size + 1, CHUNK_BYTES)  # a read takes memory for all that it asks for
+        while piece := file.read(piece_bytes):
             digest.update(piece)
     return digest.hexdigest()
