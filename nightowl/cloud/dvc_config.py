@@ -80,7 +80,8 @@ def opener(config: DvcConfig, remote: str | None) -> Callable[[], Storage]:
         return lambda: FolderStorage(Path(url))
 
     def open_s3() -> Storage:
-        from nightowl.cloud.s3 import Access, S3Storage  # boto3 takes a while to import
+        from nightowl.cloud.s3 import S3Storage  # boto3 takes a while to import
+        from nightowl.cloud.s3_access import Access
 
         return S3Storage(
             parse_url(url), Access(**{ours: options[theirs] for theirs, ours in _ACCESS.items() if theirs in options})

@@ -4,8 +4,6 @@ One attempt an object, handed over only when its MD5 agrees. Whatever else comes
 None: `S3Storage.download` asks again by itself, and is the one that tells what is wrong, waits and tries again.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import md5
 from typing import TYPE_CHECKING, Any
@@ -13,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from obstore.exceptions import BaseError
 from obstore.store import S3Store
 
-from nightowl.cloud.signing import Keys
+from nightowl.cloud.s3_access import Bucket
 from nightowl.cloud.storage import Wanted
 from nightowl.errors import RemoteError
 
@@ -25,30 +23,26 @@ _ASK_AGAIN = timedelta(minutes=2)
 _MISSES = 100
 
 
-@dataclass(frozen=True)
-class Address:
-    """Where a bucket is asked for. `endpoint` goes before the path; the bucket is in the host's name where `in_host`."""
-
-    endpoint: str
-    bucket: str
-    in_host: bool
-    region: str
-
-
 class QuickReader:
     """Reads keys of one bucket. It leaves off for good when most attempts were for nothing, as under KMS, whose ETags lie."""
 
-    def __init__(self, address: Address, keys: Callable[[], Keys], options: "ClientConfig") -> None:
-        self._ask = keys
-        self._store = S3Store(
-            address.bucket,
-            endpoint=address.endpoint,
-            region=address.region,
-            virtual_hosted_style_request=address.in_host,
-            credential_provider=self._keys,
-            client_options={"allow_http": True, **options},
-            retry_config={"max_retries": 0},
-        )
+    def __init__(self, bucket: Bucket, options: "ClientConfig") -> None:
+        """Raises RemoteError when the certificates are none."""
+        self._bucket, name = bucket, bucket.place.bucket
+        before_keys = bucket.path.removesuffix("/" if bucket.in_name else f"/{name}/")
+        try:
+            self._store = S3Store(
+                name,
+                endpoint=bucket.endpoint + before_keys,
+                region=bucket.region,
+                virtual_hosted_style_request=bucket.in_name,
+                credential_provider=self._keys,
+                client_options=options,
+                retry_config={"max_retries": 0},
+            )
+        except BaseError as error:
+            reason = " ".join(str(error).split())[:200]
+            raise RemoteError(f"{bucket.place.url}: no connection can be made to {bucket.endpoint}: {reason}") from error
         self._hits = self._misses = 0
 
     async def read(self, key: str, wanted: Wanted) -> memoryview | None:
@@ -70,7 +64,7 @@ class QuickReader:
 
     def _keys(self) -> Any:
         """botocore renews what is temporary; it is asked again every two minutes."""
-        access_key, secret_key, token = self._ask()
+        access_key, secret_key, token = self._bucket.keys()
         return {
             "access_key_id": access_key,
             "secret_access_key": secret_key,

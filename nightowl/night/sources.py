@@ -58,7 +58,8 @@ def pull_source(settings: Settings, detector: str, url: str, verify: bool = Fals
     root, path = mirror_root(settings, detector), tracked_path(url)
     if path is not None:
         return pull_tracked(tracked_folder(path), root, lambda: pinned_snapshot(settings, detector), verify=verify)
-    from nightowl.cloud.s3 import Access, S3Storage  # boto3 takes a while to import, and the others do without it
+    from nightowl.cloud.s3 import S3Storage  # boto3 takes a while to import, and the others do without it
+    from nightowl.cloud.s3_access import Access
 
     storage = S3Storage(parse_url(url), Access(settings.s3_endpoint))
     return pull(storage, root, lambda: pinned_snapshot(settings, detector), verify=verify)

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from nightowl.cloud.retry import RetryPolicy
-from nightowl.cloud.s3 import Access, S3Storage
+from nightowl.cloud.s3 import S3Storage
+from nightowl.cloud.s3_access import Access
 from nightowl.cloud.storage import parse_url
 from tests.cloud.object_server import BUCKET, ObjectServer, serving
 

@@ -42,8 +42,12 @@ def test_the_remote_is_reached_as_dvc_would(tmp_path: Path, monkeypatch: pytest.
     config(tmp_path, text + "    access_key_id = AKIA\n    secret_access_key = 'se#cret'\n    region = eu-west-1\n")
     storage = opener(read_config(tmp_path), None)()
     assert isinstance(storage, S3Storage)
-    assert (storage.url, storage.endpoint, storage.region) == ("s3://lines/dvc/", "http://minio:9000", "eu-west-1")
-    assert storage.keys()[:2] == ("AKIA", "se#cret")
+    assert (storage.url, storage.bucket.endpoint, storage.bucket.region) == (
+        "s3://lines/dvc/",
+        "http://minio:9000",
+        "eu-west-1",
+    )
+    assert storage.bucket.keys()[:2] == ("AKIA", "se#cret")
 
 
 @pytest.mark.parametrize(

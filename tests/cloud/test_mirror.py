@@ -182,7 +182,8 @@ PULLING = """
 import sys
 from pathlib import Path
 from nightowl.cloud.mirror import pull
-from nightowl.cloud.s3 import Access, S3Storage
+from nightowl.cloud.s3 import S3Storage
+from nightowl.cloud.s3_access import Access
 from nightowl.cloud.storage import Place
 print(pull(S3Storage(Place("bucket", "data/"), Access(sys.argv[1])), Path(sys.argv[2])))
 """

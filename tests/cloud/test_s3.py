@@ -81,7 +81,7 @@ def test_the_region_and_the_endpoint_come_by_the_ordinary_chain(
     monkeypatch.delenv("AWS_REGION")
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    assert S3Storage(parse_url("s3://lines/line-3")).endpoint == endpoint
+    assert S3Storage(parse_url("s3://lines/line-3")).bucket.endpoint == endpoint
 
 
 def test_a_listing_of_many_pages_is_one_listing(server: ObjectServer, bucket: S3Storage) -> None:
