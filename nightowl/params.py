@@ -211,6 +211,10 @@ class GateParams(Section):
     error_budget: Annotated[float, Field(gt=0)] = Field(
         1.0, description="expected false promotions on one test set, over all nights; each decision spends a share of the rest"
     )
+    max_canary_gap: Fraction = Field(
+        0.005, description="how far the champion's mAP50-95 tonight may lie from what it was when made, on the same images"
+    )
+    canary_blocks: bool = Field(True, description="a larger gap leaves the night undecided; false: it is only said")
     num_resamples: Annotated[int, Field(ge=100, le=1_000_000)] = Field(1000, description="of the test images, paired")
     group_pattern: str | None = Field(
         None, description="regular expression on the path; images of one group (a lot, a video) are resampled together"

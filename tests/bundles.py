@@ -40,6 +40,7 @@ class Made:
     reference: ChampionRecord | None = None
     better_than: str | None = None
     spending: Spending | None = None
+    detections: bytes | None = None
     base: BaseWeights = RANDOM_WEIGHTS
     params: Params = field(default_factory=Params)
 
@@ -63,6 +64,8 @@ def stage_files(folder: Path, made: Made) -> BundleFiles:
         "parity.json": json.dumps({"passed": made.parity, "weights_sha256": weights, "onnx_sha256": onnx, "num_images": 3}),
     }.items():
         write_atomic(folder / path, content)
+    if made.detections:
+        write_atomic(folder / "detections.parquet", made.detections)
     write_record(folder / "inputs" / "base.json", made.base)
     write_record(folder / "model.json", _model(weights))
     write_record(folder / "metrics.json", metrics(weights, made.map50))
@@ -81,6 +84,8 @@ def stage_files(folder: Path, made: Made) -> BundleFiles:
         detections=None,
         truth=None,
         slices=None,
+        instrument=None,
+        shipped_detections=folder / "detections.parquet" if made.detections else None,
         verdict=folder / "verdict.json",
         parity=folder / "parity.json",
         history=folder / "results.csv",

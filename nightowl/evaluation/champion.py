@@ -4,12 +4,14 @@ holds it."""
 from pathlib import Path
 
 from nightowl.errors import DataError
+from nightowl.evaluation.instrument import Instrument
 from nightowl.files import write_atomic
 from nightowl.records import Record
 
 
 class ChampionRecord(Record):
-    """The champion as pinned for a night: the version that the candidate has to beat."""
+    """The champion as pinned for a night: the version that the candidate has to beat. `detections_sha256` names what its ONNX
+    found on test when it was made, of which `dataset_version` is the manifest, and `instrument` what measured then."""
 
     detector: str
     version: str
@@ -19,6 +21,8 @@ class ChampionRecord(Record):
     weights_sha256: str
     onnx_sha256: str
     dataset_version: str
+    detections_sha256: str | None = None
+    instrument: Instrument | None = None
 
 
 def write_champion(path: Path, record: ChampionRecord | None) -> None:

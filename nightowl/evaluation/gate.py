@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from nightowl.errors import StageFailed
 from nightowl.evaluation.budget import Spending
+from nightowl.evaluation.canary import Canary, canary_check
 from nightowl.evaluation.champion import ChampionRecord
 from nightowl.evaluation.comparison import Comparison
 from nightowl.evaluation.drops import Ground, drop_checks, pairs_of, shared
@@ -33,11 +34,13 @@ def judge(
     spending: Spending | None = None,
     reference: Reference | None = None,
     evidence: Evidence = NOTHING_MORE,
+    canary: Canary | None = None,
 ) -> Verdict:
     """The verdict on `candidate`. `standing` is the pinned champion, `champion` what was measured of it tonight, `comparison`
     how their difference varies with the images (not needed by the rule `point`). `spending` is what the error budget leaves
     for tonight, `reference` the version that a slow decline is measured by (None where it is the champion itself).
-    `evidence` is what params may set limits to beyond that.
+    `evidence` is what params may set limits to beyond that, `canary` the champion held against itself as it was when made
+    (None where nothing was kept of that).
 
     In this order: the champion itself is not judged again; too little data decides nothing; absolute floors, overall and of
     each part; limits at the operating point; budgets of time and size; against the champion, over the classes that both know
@@ -58,6 +61,7 @@ def judge(
     if standing is not None and basis == "against_champion":
         checks += drop_checks(gate, pairs, comparison, Ground(standing.version, candidate.num_images), spending, evidence.drops)
         checks += reference_checks(gate, candidate, reference, spending)
+        checks += [canary_check(gate, canary)] if canary else []
     outcome = _outcome(candidate, standing, checks)
     return Verdict(
         outcome=outcome,
@@ -136,7 +140,7 @@ def _same_classes(gate: GateParams, candidate: Metrics, standing: ChampionRecord
 def _outcome(candidate: Metrics, standing: ChampionRecord | None, checks: Sequence[Check]) -> Outcome:
     if standing is not None and candidate.weights_sha256 == standing.weights_sha256:
         return "same_model"
-    if not checks[0].passed or any(check.figure is None for check in checks):
+    if not checks[0].passed or any(check.figure is None and not check.passed for check in checks):
         return "undecided"
     failed = [check for check in checks if not check.passed]
     if not failed:

@@ -43,6 +43,8 @@ def bundle_files(workspace: Workspace) -> BundleFiles:
         detections=_if_there(workspace.detections("candidate")),
         truth=_if_there(workspace.truth),
         slices=_if_there(workspace.slices),
+        instrument=_if_there(workspace.instrument),
+        shipped_detections=_if_there(workspace.shipped_detections),
         verdict=workspace.verdict,
         parity=workspace.parity,
         history=workspace.history,

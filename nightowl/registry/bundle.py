@@ -12,6 +12,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from nightowl.errors import StageFailed
+from nightowl.evaluation.instrument import Instrument
 from nightowl.evaluation.metrics import Metrics
 from nightowl.evaluation.model_file import ModelRecord
 from nightowl.evaluation.verdict import Verdict
@@ -40,6 +41,8 @@ class BundleFiles:
     detections: Path | None
     truth: Path | None
     slices: Path | None
+    instrument: Path | None
+    shipped_detections: Path | None
     verdict: Path
     parity: Path
     history: Path
@@ -63,6 +66,8 @@ class BundleFiles:
             "detections.parquet": self.detections,
             "truth.parquet": self.truth,
             "slices.json": self.slices,
+            "instrument.json": self.instrument,
+            "shipped_detections.parquet": self.shipped_detections,
             "verdict.json": self.verdict,
             "parity.json": self.parity,
             "results.csv": self.history,
@@ -143,6 +148,8 @@ def _record(files: BundleFiles, facts: NightFacts, params: Params) -> BundleReco
         image_size=model.image_size,
         weights_sha256=weights,
         onnx_sha256=onnx,
+        detections_sha256=sha256_file(files.shipped_detections) if files.shipped_detections else None,
+        instrument=Instrument.model_validate_json(files.instrument.read_bytes()) if files.instrument else None,
         champion_version=verdict.champion_version,
         map50=metrics.map50,
         map50_95=metrics.map50_95,

@@ -4,6 +4,7 @@ from datetime import datetime
 
 from nightowl.evaluation.budget import Spending
 from nightowl.evaluation.champion import ChampionRecord as ChampionRecord
+from nightowl.evaluation.instrument import Instrument
 from nightowl.records import Record
 from nightowl.training.base import BaseWeights
 
@@ -25,6 +26,8 @@ class BundleRecord(Record):
     image_size: int
     weights_sha256: str
     onnx_sha256: str
+    detections_sha256: str | None = None
+    instrument: Instrument | None = None
     champion_version: str | None
     map50: float | None
     map50_95: float | None

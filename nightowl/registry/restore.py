@@ -38,16 +38,21 @@ def _record_of(detector: str, info: VersionInfo | None) -> ChampionRecord | None
         weights_sha256=record.weights_sha256,
         onnx_sha256=record.onnx_sha256,
         dataset_version=record.dataset_version,
+        detections_sha256=record.detections_sha256,
+        instrument=record.instrument,
     )
 
 
 def fetch_champion_blobs(registry: Registry, champion: ChampionRecord, blobs: Path) -> None:
-    """Put the weights and ONNX of a champion (or reference) into the blob store at `blobs`, unless they are there.
+    """Put weights, ONNX and kept detections of a champion (or reference) into the blob store at `blobs`, unless they are there.
 
     Raises:
         RegistryError: when its bundle is damaged or cannot be had.
     """
-    _fetch_blobs(registry, champion.detector, champion.version, (champion.weights_sha256, champion.onnx_sha256), blobs)
+    wanted = [champion.weights_sha256, champion.onnx_sha256]
+    if champion.detections_sha256 is not None:
+        wanted += [champion.detections_sha256, champion.dataset_version]
+    _fetch_blobs(registry, champion.detector, champion.version, tuple(wanted), blobs)
 
 
 def restore_inputs(registry: Registry, detector: str, version: str, root: Path) -> None:
@@ -93,4 +98,7 @@ def _fetch_blobs(registry: Registry, detector: str, version: str, wanted: tuple[
 
 
 def _blobs_of(record: BundleRecord) -> dict[str, str]:
-    return {"weights.pt": record.weights_sha256, "model.onnx": record.onnx_sha256}
+    files = {"weights.pt": record.weights_sha256, "model.onnx": record.onnx_sha256}
+    if record.detections_sha256 is not None:
+        files |= {"shipped_detections.parquet": record.detections_sha256, "inputs/manifest.jsonl": record.dataset_version}
+    return files

@@ -19,6 +19,7 @@ from nightowl.evaluation.detect import Detected, model_of
 from nightowl.evaluation.detections import write_detections
 from nightowl.evaluation.device import torch_device
 from nightowl.evaluation.evaluate import Measured, Subject
+from nightowl.evaluation.instrument import this_instrument
 from nightowl.evaluation.measure import detect_split, measure
 from nightowl.evaluation.model_file import ModelRecord
 from nightowl.evaluation.runners import OnnxRunner, TorchRunner
@@ -38,6 +39,7 @@ def run(params: Params, workspace: Workspace, out: Path) -> None:
     dataset = read_manifest(workspace.dataset)
     source = source_folder(workspace.settings, workspace.detector)
     champion, reference = read_champion(workspace.champion), read_champion(workspace.reference)
+    write_record(out / workspace.instrument.name, this_instrument(params.evaluate))
     slices = slices_of(dataset.of("test"), params.evaluate.slices, read_slice_facts(workspace.slice_facts))
     write_record(out / workspace.slices.name, Slices(slices=slices))
     write_truth(out / workspace.truth.name, truth_of(dataset.classes, dataset.of("test")))

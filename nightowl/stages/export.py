@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from nightowl.data.manifest import Manifest, read_manifest
 from nightowl.data.source import source_folder
 from nightowl.evaluation.card import ModelCard
-from nightowl.evaluation.detect import Source, model_of
+from nightowl.evaluation.detect import Detected, Source, model_of
+from nightowl.evaluation.detections import write_detections
 from nightowl.evaluation.evaluate import Subject
 from nightowl.evaluation.measure import detect_split, measure, sources_of
 from nightowl.evaluation.metrics import Metrics
@@ -32,7 +33,7 @@ NUM_TENSOR_IMAGES = 4
 
 
 def run(params: Params, workspace: Workspace, out: Path) -> None:
-    """Write model.onnx and parity.json."""
+    """Write model.onnx, what it finds on test, and parity.json."""
     record = ModelRecord.model_validate_json(workspace.model.read_bytes())
     operating = OperatingPoint.model_validate_json(workspace.operating.read_bytes())
     card = ModelCard(model=record, operating=operating, limits=params.evaluate)
@@ -40,20 +41,30 @@ def run(params: Params, workspace: Workspace, out: Path) -> None:
     path = out / workspace.onnx.name
     export_onnx(module, card, params.export.opset, path)
     exported = OnnxRunner(path)
-    parity = compare(params, workspace, TorchRunner(module), exported, sha256_file(path))
+    dataset = read_manifest(workspace.dataset)
+    found = _detect(params, workspace, dataset, exported)
+    write_detections(out / workspace.shipped_detections.name, found.detections)
+    parity = compare(params, workspace, dataset, TorchRunner(module), exported, found, sha256_file(path))
     write_record(out / workspace.parity.name, parity)
 
 
-def compare(params: Params, workspace: Workspace, trained: TorchRunner, exported: OnnxRunner, onnx_sha256: str) -> Parity:
-    """The exported model against the trained one, and against the candidate's figures on test."""
-    dataset = read_manifest(workspace.dataset)
+def compare(
+    params: Params,
+    workspace: Workspace,
+    dataset: Manifest,
+    trained: TorchRunner,
+    exported: OnnxRunner,
+    found: Detected,
+    onnx_sha256: str,
+) -> Parity:
+    """The exported model against the trained one, and what it `found` against the candidate's figures on test."""
     record = exported.card.model
     folder = source_folder(workspace.settings, workspace.detector)
     sources = sources_of(dataset, "test", folder)
     images = _tensors(sources[:NUM_TENSOR_IMAGES], record.image_size)
     gap = tensor_checks(trained, exported, images, record.head, params.evaluate.confidence_floor)
     candidate = Metrics.model_validate_json(workspace.metrics("candidate").read_bytes())
-    checks = judge(gap, candidate, _measure(params, dataset, folder, exported), params.export)
+    checks = judge(gap, candidate, _measure(params, dataset, found, exported), params.export)
     return Parity(
         passed=all(check.passed for check in checks),
         checks=checks,
@@ -65,9 +76,13 @@ def compare(params: Params, workspace: Workspace, trained: TorchRunner, exported
     )
 
 
-def _measure(params: Params, dataset: Manifest, folder: Path, exported: OnnxRunner) -> Metrics:
+def _detect(params: Params, workspace: Workspace, dataset: Manifest, exported: OnnxRunner) -> Detected:
+    folder = source_folder(workspace.settings, workspace.detector)
+    return detect_split(model_of(exported.card.model, exported), dataset, "test", folder, params.evaluate)
+
+
+def _measure(params: Params, dataset: Manifest, found: Detected, exported: OnnxRunner) -> Metrics:
     record = exported.card.model
-    found = detect_split(model_of(record, exported), dataset, "test", folder, params.evaluate)
     subject = Subject("export", record.weights_sha256, dataset.version(), "test", found.seconds_per_image)
     overall = exported.card.operating.overall
     return measure(dataset, dataset.classes, found, subject, params.evaluate, overall).metrics

@@ -2,9 +2,11 @@
 
 from pathlib import Path
 
+from nightowl.data.blobs import BlobStore
 from nightowl.data.manifest import read_manifest
 from nightowl.errors import StageFailed
 from nightowl.evaluation.budget import Question, Spending, read_history, spending_tonight
+from nightowl.evaluation.canary import Canary, sing
 from nightowl.evaluation.champion import ChampionRecord, read_champion
 from nightowl.evaluation.comparison import Comparison, compare_detections
 from nightowl.evaluation.detections import read_detections
@@ -12,6 +14,7 @@ from nightowl.evaluation.evidence import Evidence
 from nightowl.evaluation.gate import judge
 from nightowl.evaluation.gather import Against, Seen, figures_on_test, gather
 from nightowl.evaluation.holdout import holdout_of
+from nightowl.evaluation.instrument import Instrument
 from nightowl.evaluation.metrics import Metrics
 from nightowl.evaluation.operating import OperatingPoint
 from nightowl.evaluation.reference import Reference
@@ -20,6 +23,7 @@ from nightowl.evaluation.truth import truth_of
 from nightowl.evaluation.truth_table import read_truth
 from nightowl.files import write_record
 from nightowl.params import Params
+from nightowl.settings import home_of
 from nightowl.stages.frame import main
 from nightowl.stages.workspace import Workspace
 
@@ -32,7 +36,8 @@ def run(params: Params, workspace: Workspace, out: Path) -> None:
     comparison = _comparison(params, workspace, "champion") if champion else None
     spending = _spending(params, workspace, candidate, standing, reference) if standing and comparison else None
     evidence = _evidence(params, workspace, champion is not None, out)
-    verdict = judge(params.gate, candidate, champion, standing, comparison, spending, reference, evidence)
+    canary = _canary(params, workspace, standing) if standing and champion else None
+    verdict = judge(params.gate, candidate, champion, standing, comparison, spending, reference, evidence, canary)
     write_record(out / workspace.verdict.name, verdict)
     print(f"verdict: {verdict.sentence}")
 
@@ -77,6 +82,18 @@ def _evidence(params: Params, workspace: Workspace, compared: bool, out: Path) -
         champion = read_detections(workspace.detections("champion"))
         against = Against(seen.truth.among(champion.classes), candidate.with_classes(champion.classes), champion)
     return gather(params.gate, seen, against, figures, slices, params.evaluate.max_detections, None)
+
+
+def _canary(params: Params, workspace: Workspace, standing: ChampionRecord) -> Canary | None:
+    """The champion tonight against the same when it was made; None where nothing was kept of that."""
+    if standing.detections_sha256 is None or standing.instrument is None:
+        return None
+    blobs, what = BlobStore(home_of(workspace.settings) / "blobs"), f"champion v{standing.version}"
+    kept = read_detections(blobs.verified_path(standing.detections_sha256, f"what {what} found when it was made"))
+    past = read_manifest(blobs.verified_path(standing.dataset_version, f"the manifest of {what}"))
+    instrument = Instrument.model_validate_json(workspace.instrument.read_bytes())
+    tonight = read_detections(workspace.detections("champion")), read_manifest(workspace.dataset), instrument
+    return sing(standing.version, (kept, past, standing.instrument), tonight, params.evaluate.max_detections)
 
 
 def _spending(

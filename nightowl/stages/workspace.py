@@ -118,12 +118,22 @@ class Workspace:
         return self.out("gate") / "operating_test.json"
 
     @property
+    def instrument(self) -> Path:
+        """The Instrument that measured."""
+        return self.out("evaluate") / "instrument.json"
+
+    @property
     def verdict(self) -> Path:
         return self.out("gate") / "verdict.json"
 
     @property
     def onnx(self) -> Path:
         return self.out("export") / "model.onnx"
+
+    @property
+    def shipped_detections(self) -> Path:
+        """What the exported model finds on test."""
+        return self.out("export") / "detections.parquet"
 
     @property
     def parity(self) -> Path:

@@ -95,3 +95,15 @@ def test_a_damaged_bundle_leaves_the_inputs_as_they_were(registry: Registry, tmp
     with pytest.raises(RegistryError, match=r"inputs/manifest\.jsonl is damaged"):
         restore_inputs(registry, "demo", "1", tmp_path / "clone")
     assert (inputs / "manifest.jsonl").read_text() == "pinned before"
+
+
+def test_what_a_champion_found_when_it_was_made_comes_with_it(tmp_path: Path) -> None:
+    made = new_registry(tmp_path / "home")
+    registered(made, tmp_path, Made(detections=b"a table"))
+    made.promote("demo", "1", "first", by="tester")
+    champion = champion_record(made, "demo")
+    assert champion is not None and champion.detections_sha256 == sha256_bytes(b"a table")
+    fetch_champion_blobs(made, champion, tmp_path / "blobs")
+    store = BlobStore(tmp_path / "blobs")
+    assert store.path_of(champion.detections_sha256).read_bytes() == b"a table"
+    assert store.path_of(champion.dataset_version).read_bytes() == b"{}\n"

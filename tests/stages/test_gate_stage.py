@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nightowl.data.blobs import BlobStore
 from nightowl.data.manifest import Box, Image, Manifest, write_manifest
 from nightowl.errors import DataError, StageFailed
 from nightowl.evaluation.budget import Question, Spent, write_history
@@ -13,14 +14,15 @@ from nightowl.evaluation.choose_operating import choose_operating_point
 from nightowl.evaluation.detections import Detections, read_detections, write_detections
 from nightowl.evaluation.evaluate import Subject, evaluate
 from nightowl.evaluation.holdout import holdout_of
+from nightowl.evaluation.instrument import this_instrument
 from nightowl.evaluation.operating_figures import OperatingFigures
 from nightowl.evaluation.slices import SliceFacts, Slices, slices_of
 from nightowl.evaluation.truth import truth_of
 from nightowl.evaluation.truth_table import write_truth
 from nightowl.evaluation.verdict import Verdict
 from nightowl.files import write_atomic, write_record
-from nightowl.params import GateParams, OperatingParams, Params, SliceRule
-from nightowl.settings import Settings
+from nightowl.params import EvaluateParams, GateParams, OperatingParams, Params, SliceRule
+from nightowl.settings import Settings, home_of
 from nightowl.stages.gate import run
 from nightowl.stages.workspace import Workspace
 from tests.evaluation.test_gate import pinned
@@ -116,6 +118,33 @@ def test_a_candidate_better_than_the_champion_must_hold_against_the_reference(
     assert ("version 1, the reference," in verdict.sentence) == (outcome == "refuse")
 
 
+@pytest.mark.parametrize(
+    ("then", "outcome", "reason"),
+    [(0.3, "promote", "the champion measures as it did"), (0.6, "undecided", "it measured otherwise when it was made")],
+)
+def test_a_champion_that_measures_otherwise_than_when_it_was_made_leaves_it_undecided(
+    then: float, outcome: str, reason: str, workspace: Workspace
+) -> None:
+    dataset = a_dataset()
+    write_manifest(workspace.dataset, dataset)
+    keep_evaluation(workspace, dataset, "champion", then)
+    blobs = BlobStore(home_of(workspace.settings) / "blobs")
+    kept, manifest = blobs.put(workspace.detections("champion")), blobs.put(workspace.dataset)
+    here = this_instrument(EvaluateParams())
+    before = here.model_copy(update={"libraries": {**here.libraries, "torch": "1.0"}})
+    made = {"detections_sha256": kept, "dataset_version": manifest, "instrument": before}
+    write_champion(workspace.champion, pinned(("open",)).model_copy(update=made))
+    for whose, share in (("candidate", 0.9), ("champion", 0.3)):
+        keep_evaluation(workspace, dataset, whose, share)
+    write_record(workspace.instrument, here)
+    run(Params(gate=GateParams(min_map50=0)), workspace, workspace.out("gate"))
+    verdict = Verdict.model_validate_json(workspace.verdict.read_bytes())
+    assert verdict.outcome == outcome, reason
+    (check,) = (check for check in verdict.checks if check.rule == "canary")
+    assert check.passed == (outcome == "promote")
+    assert ("(torch 1.0 -> " in check.detail) == (outcome == "undecided")
+
+
 def test_detections_of_other_images_than_todays_are_refused(workspace: Workspace) -> None:
     dataset = a_dataset()
     write_manifest(workspace.dataset, a_dataset(39))
@@ -129,7 +158,7 @@ def test_detections_of_other_images_than_todays_are_refused(workspace: Workspace
 def a_dataset(num_images: int = 40) -> Manifest:
     """Three objects an image of the class `open`, and of `spur`, which the champion does not know."""
     boxes = tuple(Box(i % 2, 20.0 * i, 0.0, 20.0 * i + 15, 15.0) for i in range(6))
-    images = tuple(Image(f"{i:02}.png", "0" * 64, 1, 120, 120, "test", boxes) for i in range(num_images))
+    images = tuple(Image(f"{i:02}.png", f"{i:064}", 1, 120, 120, "test", boxes) for i in range(num_images))
     return Manifest(("open", "spur"), images, "by hand")
 
 
