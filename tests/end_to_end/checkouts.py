@@ -43,6 +43,7 @@ class Checkout:
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
         ours = {"PATH": path, "OMP_NUM_THREADS": "1", "PREFECT_HOME": str(self.prefect_home), "DVC_NO_ANALYTICS": "1"}
         git = {f"GIT_{who}_{what}": "test@localhost" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+        ours["PYTHONPATH"] = str(self.root)  # its own code, whatever is installed
         server = {"PREFECT_API_URL": self.api} if self.api else {}
         # A service has no SHELL, and DVC then takes sh: the one that stays between it and the command, if it may.
         return {**inherited, **ours, **git, **server, "DO_NOT_TRACK": "1", "SHELL": "/bin/sh", **_PATIENCE, **more}
