@@ -10,6 +10,7 @@ from nightowl.records import Record
 
 # Those that can move a detection or a figure: decoding, scaling, inference, suppression, matching.
 LIBRARIES = ("numpy", "onnxruntime", "opencv-python-headless", "pillow", "torch", "torchvision", "faster-coco-eval")
+_PARAMS = ("confidence_floor", "nms_iou", "max_detections")  # what is detected; slices and operating points only look at it
 
 
 class Instrument(Record):
@@ -29,7 +30,7 @@ def this_instrument(params: EvaluateParams) -> Instrument:
     """The one that runs here."""
     folder = Path(__file__).parent
     code = "".join(f"{path.name} {sha256_file(path)}\n" for path in sorted(folder.glob("*.py")))
-    plain = params.model_dump(mode="json")
+    plain = params.model_dump(mode="json", include=set(_PARAMS))
     return Instrument(
         libraries={name: found for name in LIBRARIES if (found := _installed(name))},
         code_sha256=sha256_bytes(code.encode()),
