@@ -49,6 +49,8 @@ class Settings(BaseSettings):
         0, description="each so many epochs the checkpoint at the end is kept for good; 0: none"
     )
     allow_downloads: bool = Field(True, description="may published base weights that params name be downloaded?")
+    tensorboard: Path | None = Field(None, description="folder of TensorBoard event files; default: `tensorboard` in the home")
+    mlflow_live: bool = Field(False, description="may the registry's MLflow show a training's figures while it runs?")
     rank_timeout_seconds: Annotated[float, Field(ge=1)] = Field(
         300.0, description="a rank that has not advanced for so long hangs: it is named, and the training ends"
     )
@@ -106,7 +108,8 @@ def load_settings(root: Path) -> Settings:
     checkpoints = named if named is None or "://" in named else str(_absolute(root, Path(named)))
     weights = _absolute(root, values.weights or home / "weights")
     notice = values.stop_notice and _absolute(root, values.stop_notice)
-    places = {"home": home, "weights": weights, "checkpoints": checkpoints, "stop_notice": notice}
+    tensorboard = _absolute(root, values.tensorboard or home / "tensorboard")
+    places = {"home": home, "tensorboard": tensorboard, "weights": weights, "checkpoints": checkpoints, "stop_notice": notice}
     return values.model_copy(update=places)
 
 

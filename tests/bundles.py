@@ -57,7 +57,7 @@ def stage_files(folder: Path, made: Made) -> BundleFiles:
         "inputs/champion.json": (made.champion.model_dump_json() if made.champion else "null").encode(),
         "inputs/reference.json": (made.reference.model_dump_json() if made.reference else "null").encode(),
         "inputs/decisions.json": b"[]\n",
-        "results.csv": b"epoch,map50\n1,0.5\n",
+        "results.csv": b"epoch,time,train/box_loss,metrics/mAP50(B)\n1,9,1.5,nan\n2,18,1.25,0.5\n",
         "quarantine.json": b"[]\n",
         "dvc.lock": b"schema: '2.0'\n",
         "requirements.lock": b"numpy==2.0\n",

@@ -18,6 +18,7 @@ from nightowl.registry.connect import connect, explained, holding, sqlite_path, 
 from nightowl.registry.decisions import reference_of
 from nightowl.registry.download import download
 from nightowl.registry.history import Event, previous_champion, settled
+from nightowl.registry.live import MlflowSink
 from nightowl.registry.record import BundleRecord
 from nightowl.registry.rules import refusal_to_promote
 from nightowl.registry.sums import NAME as SUMS
@@ -75,6 +76,12 @@ class Registry:
                 if self._model(detector) is None:
                     self._client.create_registered_model(detector)
                 return str(self._client.create_model_version(detector, source, run_id, tags=tags).version)
+
+    def scalars_of(self, detector: str, key: str) -> MlflowSink:
+        """Where the figures of the training `key` go while it runs; of a training that goes on, where they went before."""
+        with explained(self.uri), self._alone():
+            experiment = experiment_of(self._client, detector, self._artifacts)
+        return MlflowSink(self._client, self.uri, experiment, key)
 
     def detectors(self) -> list[str]:
         """The names of all detectors that have a registered version."""

@@ -1,5 +1,7 @@
 """A bundle on its way into MLflow: the experiment and run it hangs on, what MLflow's pages show of it, and its files."""
 
+import csv
+import math
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,6 +12,7 @@ from ruamel.yaml import YAML
 from nightowl.errors import RegistryError
 from nightowl.evaluation.metrics import Metrics
 from nightowl.registry.record import BundleRecord
+from nightowl.training.scalars import scalar_name
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -58,6 +61,7 @@ def _describe(client: "MlflowClient", run_id: str, bundle: Path) -> None:
         client.log_batch(run_id, params=rows[start : start + _AT_ONCE])
     measured = Metrics.model_validate_json((bundle / "metrics.json").read_bytes())
     figures = [Metric(key, value, now, 0) for key, value in _figures(measured)]
+    figures += [Metric(key, value, now, epoch) for key, value, epoch in _epochs(bundle / "results.csv")]
     for start in range(0, len(figures), _AT_ONCE):
         client.log_batch(run_id, metrics=figures[start : start + _AT_ONCE])
 
@@ -80,5 +84,21 @@ def _figures(measured: Metrics) -> Iterator[tuple[str, float]]:
             yield f"test/{name}", figure
 
 
-def _allowed(name: str) -> str:
-    return "".join(character if character.isalnum() or character in " _-." else "_" for character in name)
+def _epochs(history: Path) -> Iterator[tuple[str, float, int]]:
+    """Name, value and epoch of every figure in training's table; a cell that is empty or no number is absent."""
+    with history.open(newline="", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            for column, text in row.items():
+                if column not in ("epoch", "time") and _is_number(text):
+                    yield _allowed(scalar_name(column), keep="/"), float(text), int(row["epoch"])
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+def _allowed(name: str, keep: str = "") -> str:
+    return "".join(character if character.isalnum() or character in f" _-.{keep}" else "_" for character in name)

@@ -302,6 +302,10 @@ def test_mlflow_shows_params_and_metrics_of_the_run(registry: Registry, tmp_path
     assert run.data.params["train.augment.mosaic"] == "1.0"
     assert run.data.metrics["test/mAP50"] == run.data.metrics["test/AP50 open"] == 0.70
     assert (run.info.run_name, run.info.status) == ("night-1", "FINISHED")
+    losses = client.get_metric_history(run.info.run_id, "train/box_loss")
+    assert [(metric.step, metric.value) for metric in losses] == [(1, 1.5), (2, 1.25)], "training's table, by epoch"
+    (figure,) = client.get_metric_history(run.info.run_id, "val/mAP50")
+    assert (figure.step, figure.value) == (2, 0.5), "a figure that is no number is absent"
 
 
 def test_the_environment_is_named_by_the_digest_of_its_lock(registry: Registry, tmp_path: Path) -> None:
