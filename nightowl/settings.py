@@ -58,6 +58,10 @@ class Settings(BaseSettings):
         None, description="when stages are to stop, e.g. 2026-07-01T06:00:00+02:00; a training goes on when it is run again"
     )
     stop_notice: Path | None = Field(None, description="a file whose appearance asks stages to stop; its first line says why")
+    cache_max_gb: Annotated[float, Field(gt=0)] | None = Field(
+        None, description="what prepared images may take, in GB of 10^9 bytes; default: no limit but the disk's"
+    )
+    cache_max_age_days: Annotated[float, Field(gt=0)] = Field(30, description="prepared images unused for longer are removed")
     device: str = Field("auto", pattern=r"^(auto|cpu|\d+)$", description="auto, cpu, or a CUDA device index")
     num_workers: Annotated[int, Field(ge=0, le=256)] = Field(2, description="data loader processes a device")
 

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nightowl.commands.cache import app as cache_app
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from nightowl.data.findings import Finding
 
 app = typer.Typer(no_args_is_help=True, help="Look at a data set.")
+app.add_typer(cache_app, name="cache")
 
 _EXAMPLES = 3
 

@@ -14,13 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nightowl.data.cache.catalogue import keep_sound, locate, rows_of
-from nightowl.data.cache.entries import Key, key_of, to_parquet
-from nightowl.data.cache.forecast import forecast, raw_bytes, require_room
+from nightowl.data.cache.entries import Key, aligned, key_of, to_parquet
+from nightowl.data.cache.forecast import forecast, memory_note, raw_bytes, require_room
 from nightowl.data.cache.forms import Form
 from nightowl.data.cache.place import LOCK, Place, holding, make_place, share, try_alone
 from nightowl.data.cache.shards import ShardWriter, clear_scratch
 from nightowl.data.images import Size, decode_bgr, verified_bytes
 from nightowl.data.manifest import Image
+from nightowl.data.memory import available_bytes
 from nightowl.data.resize import Rule, resized
 from nightowl.data.threads import stream_in_threads
 from nightowl.errors import DataError
@@ -66,7 +67,8 @@ def build_cache(images: Sequence[Image], source: Path, recipe: Recipe, root: Pat
         found = keep_sound(locate(place, wanted), means.progress)
         missing = {key: image for key, image in zip(wanted, images, strict=True) if key not in found}
         if missing:
-            _add(list(missing.values()), source, recipe, place, means)
+            kept = sum(aligned(int(shard.rows[row]["num_bytes"])) for shard, row in found.values())
+            _add(list(missing.values()), source, recipe, place, means, kept)
             found = locate(place, wanted)
         write_atomic(index, to_parquet(*rows_of(wanted, found)))
     return index
@@ -82,15 +84,18 @@ def _building(root: Path, place: Place) -> Iterator[None]:
         yield
 
 
-def _add(missing: Sequence[Image], source: Path, recipe: Recipe, place: Place, means: Means) -> None:
+def _add(missing: Sequence[Image], source: Path, recipe: Recipe, place: Place, means: Means, kept_bytes: int) -> None:
     """Decode the missing images into new shards, after a forecast."""
 
     def prepare(image: Image) -> bytes:
         return recipe.form.encode(pixels_of(image, source, recipe))
 
     expected = forecast(missing, recipe.form, raw_bytes(missing, recipe.image_size, recipe.rule), prepare)
-    require_room(expected, recipe.form, place.folder, means.limit_bytes)
+    require_room(expected, recipe.form, place.folder, means.limit_bytes, kept_bytes)
     means.say(str(expected))
+    note = memory_note(kept_bytes + expected.num_bytes, available_bytes())
+    if note and recipe.form.name == "raw":
+        means.say(note)
     with closing(stream_in_threads(prepare, missing, "preparing images", means.progress)) as made:
         _write(missing, made, recipe, place, means.shard_bytes)
 

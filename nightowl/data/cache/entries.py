@@ -93,12 +93,12 @@ def to_parquet(rows: Rows, shards: Sequence[str]) -> bytes:
 
 def from_parquet(content: bytes) -> tuple[Rows, list[str]]:
     """Rows and the names of the shards that they count. Raises pa.ArrowException, KeyError, ValueError."""
-    table = pq.read_table(BytesIO(content))
+    table = pq.ParquetFile(BytesIO(content)).read(use_threads=False)
     rows = np.zeros(len(table), ROW)
     rows["sha256"] = table["sha256"].to_pylist()
     encoded = table["shard"].combine_chunks().dictionary_encode()
-    rows["shard"] = encoded.indices.to_numpy(zero_copy_only=False)
+    rows["shard"] = encoded.indices.to_pylist()
     for name in ROW.names or ():
         if name not in ("sha256", "shard"):
-            rows[name] = table[name].to_numpy()
+            rows[name] = table[name].to_pylist()  # to_numpy would load pandas, 30 MB in each process
     return rows, encoded.dictionary.to_pylist()

@@ -54,21 +54,33 @@ def raw_bytes(images: Sequence[Image], image_size: int, rule: Rule) -> int:
     return sum(aligned(3 * size.width * size.height) for size in sizes)
 
 
-def require_room(expected: Forecast, form: Form, folder: Path, limit_bytes: int | None, free_bytes: int | None = None) -> None:
-    """Raises StorageError when the disk of `folder`, or the limit of the cache, has no room for what is expected."""
-    free = shutil.disk_usage(folder).free if free_bytes is None else free_bytes
+def require_room(expected: Forecast, form: Form, folder: Path, limit_bytes: int | None, kept_bytes: int = 0) -> None:
+    """Raises StorageError when the disk of `folder` has no room for what is expected, or the limit of the cache none for that
+    and for the `kept_bytes` which the same dataset version has there already."""
+    free = shutil.disk_usage(folder).free
     needed = expected.num_bytes + _SPARE_BYTES
-    smaller = "set prepare.cache: jpeg in params (about a sixth of the bytes), or " if form.name == "raw" else ""
+    smaller = "set prepare.cache: jpeg in params (about a tenth of the bytes), " if form.name == "raw" else ""
     if needed > free:
         raise StorageError(
             f"{folder}: the prepared cache needs {gigabytes(needed)} for {expected.num_images} images, {gigabytes(free)} are "
-            f"free; free some space, {smaller}set NIGHTOWL_HOME to a larger disk"
+            f"free; {smaller}free some space, or set NIGHTOWL_HOME to a larger disk"
         )
-    if limit_bytes is not None and expected.num_bytes > limit_bytes:
+    total = kept_bytes + expected.num_bytes
+    if limit_bytes is not None and total > limit_bytes:
         raise StorageError(
-            f"{folder}: the prepared cache needs {gigabytes(expected.num_bytes)} for {expected.num_images} images, the setting "
-            f"cache_max_gb allows {gigabytes(limit_bytes)}; {smaller}raise it"
+            f"{folder}: this dataset version needs {gigabytes(total)}, the setting cache_max_gb allows "
+            f"{gigabytes(limit_bytes)}; {smaller and smaller + 'or '}raise it"
         )
+
+
+def memory_note(num_bytes: int, available: int | None) -> str | None:
+    """What to say when the pages of a cache of `num_bytes` do not all fit into the memory that is available."""
+    if available is None or num_bytes <= available:
+        return None
+    return (
+        f"the prepared images are {gigabytes(num_bytes)}, the memory available is {gigabytes(available)}: each epoch reads "
+        "from the disk; prepare.cache: jpeg in params takes about a tenth"
+    )
 
 
 def gigabytes(num_bytes: int) -> str:

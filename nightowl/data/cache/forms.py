@@ -36,7 +36,7 @@ class Form:
             return stored.reshape(height, width, 3)
         pixels = cv2.imdecode(stored, cv2.IMREAD_COLOR)
         if pixels is None or pixels.shape != (height, width, 3):
-            raise DataError("a prepared image does not decode; find the damage: nightowl data cache --verify")
+            raise DataError("a prepared image does not decode; find the damage: nightowl data cache verify")
         return np.asarray(pixels, np.uint8)
 
     def describe(self) -> dict[str, str | int]:

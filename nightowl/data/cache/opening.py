@@ -5,12 +5,16 @@ from pathlib import Path
 from typing import Literal
 
 from nightowl.data.cache.build import Means, Recipe, build_cache
+from nightowl.data.cache.forecast import gigabytes
 from nightowl.data.cache.forms import Form
 from nightowl.data.cache.packed import PackedImages
 from nightowl.data.cache.place import FOLDER
+from nightowl.data.cache.prune import prune
 from nightowl.data.manifest import Manifest
 from nightowl.params import PrepareParams
 from nightowl.settings import Settings, home_of
+
+DAY_SECONDS = 86_400
 
 
 def open_cache(
@@ -23,8 +27,18 @@ def open_cache(
     Raises:
         DataError, StorageError: as `build_cache` does.
     """
-    index = build_cache(dataset.of(split), source, recipe(params, split), home_of(settings) / FOLDER, Means(say=_say))
-    return PackedImages(index)
+    root, max_bytes = home_of(settings) / FOLDER, cache_max_bytes(settings)
+    index = build_cache(dataset.of(split), source, recipe(params, split), root, Means(max_bytes, say=_say))
+    packed = PackedImages(index)
+    gone = prune(root, settings.cache_max_age_days * DAY_SECONDS, max_bytes)
+    if gone.num_shards:
+        _say(f"pruned {gigabytes(gone.num_bytes)} of prepared images that were not used lately")
+    return packed
+
+
+def cache_max_bytes(settings: Settings) -> int | None:
+    """What all prepared images may take, in bytes; None for no limit but the disk's."""
+    return None if settings.cache_max_gb is None else int(settings.cache_max_gb * 1e9)
 
 
 def recipe(params: PrepareParams, split: Literal["train", "val"]) -> Recipe:

@@ -3,6 +3,7 @@
 What lacks its marker, or does not agree with it, does not exist: its images count as missing and are made anew.
 """
 
+import contextlib
 import json
 import os
 import secrets
@@ -74,7 +75,8 @@ class ShardWriter:
         os.replace(self._scratch, self._target)
 
     def discard(self) -> None:
-        self._file.close()
+        with contextlib.suppress(OSError):  # what is still buffered does not fit on a full disk either
+            self._file.close()
         shutil.rmtree(self._scratch, ignore_errors=True)
 
 
@@ -119,6 +121,13 @@ def damaged_in(folder: Path) -> frozenset[Key]:
 def mark_damaged(folder: Path, damaged: Collection[Key]) -> None:
     """Remember that these images of a shard are damaged."""
     write_atomic(folder / DAMAGED, canonical_json(sorted(damaged_in(folder) | frozenset(damaged))))
+
+
+def remove_shard(folder: Path) -> None:
+    """Take a shard away: first out of sight, by a rename, then its files. Who has it open keeps it."""
+    hidden = folder.with_name(f".{folder.name}")
+    os.replace(folder, hidden)
+    shutil.rmtree(hidden, ignore_errors=True)
 
 
 def clear_scratch(shards: Path) -> None:

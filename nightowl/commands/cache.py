@@ -1,0 +1,87 @@
+"""`nightowl data cache`: the prepared images of this home: what is there, whether it is sound, and what may go."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from nightowl.settings import Settings
+
+app = typer.Typer(no_args_is_help=True, help="Prepared images: what is there, whether it is sound, what may go.")
+
+
+@app.command("list")
+def list_() -> None:
+    """Show the dataset versions that are prepared, and what all of it takes on the disk."""
+    import time
+
+    from rich.console import Console
+    from rich.table import Table
+
+    from nightowl.data.cache.forecast import gigabytes
+    from nightowl.data.cache.opening import DAY_SECONDS
+    from nightowl.data.cache.place import places
+    from nightowl.data.cache.prune import shards_in, versions_in
+
+    _, root = _home()
+    here = places(root)
+    table = Table("version", "form", "images", "bytes", "unused for", "shards")
+    for version in sorted(versions_in(here), key=lambda version: -version.used_at):
+        unused = "in use" if version.is_open else f"{(time.time() - version.used_at) / DAY_SECONDS:.1f} days"
+        kind = version.index.parents[1].name.partition("-")[0]
+        size, num_shards = gigabytes(version.num_bytes), str(len(version.shards))
+        table.add_row(version.index.stem[:12], kind, str(version.num_images), size, unused, num_shards)
+    shards = shards_in(here)
+    console = Console(highlight=False)
+    if table.row_count:
+        console.print(table)
+    console.print(f"{root}: {gigabytes(sum(shard.num_bytes for shard in shards))} in {len(shards)} shards", soft_wrap=True)
+
+
+@app.command()
+def verify() -> None:
+    """Read every prepared image and compare its checksum. What is damaged is made anew by the next training that needs it."""
+    from nightowl.data.cache.verify import verify as verify_cache
+    from nightowl.progress import track
+
+    _, root = _home()
+    found = verify_cache(root, track)
+    for shard in found:
+        if not shard.is_whole:
+            print(f"{shard.folder}: not whole; its images are made anew when they are needed")
+        elif shard.num_damaged:
+            print(f"{shard.folder}: {shard.num_damaged} of {shard.num_images} images damaged; made anew when they are needed")
+    num_bad = sum(shard.num_damaged > 0 or not shard.is_whole for shard in found)
+    print(f"{sum(shard.num_images for shard in found)} prepared images in {len(found)} shards; {num_bad} shards with damage")
+    raise typer.Exit(1 if num_bad else 0)
+
+
+@app.command()
+def prune(
+    max_gb: Annotated[float | None, typer.Option(min=0, help="keep at most this; default: the setting cache_max_gb")] = None,
+    max_age_days: Annotated[float | None, typer.Option(min=0, help="default: the setting cache_max_age_days")] = None,
+) -> None:
+    """Remove what was not used lately. What is being read stays, and so does what was used within the last hour."""
+    from nightowl.data.cache.forecast import gigabytes
+    from nightowl.data.cache.opening import DAY_SECONDS, cache_max_bytes
+    from nightowl.data.cache.prune import prune as prune_cache
+
+    settings, root = _home()
+    days = settings.cache_max_age_days if max_age_days is None else max_age_days
+    max_bytes = cache_max_bytes(settings) if max_gb is None else int(max_gb * 1e9)
+    done = prune_cache(root, days * DAY_SECONDS, max_bytes)
+    if done.was_busy:
+        print("images are being prepared now; nothing was removed: run it again later")
+        raise typer.Exit(1)
+    print(f"removed {done.num_versions} dataset versions and {done.num_shards} shards, {gigabytes(done.num_bytes)}")
+
+
+def _home() -> "tuple[Settings, Path]":
+    from nightowl.commands.place import settings_here
+    from nightowl.data.cache.place import FOLDER
+    from nightowl.settings import home_of
+
+    settings = settings_here()
+    return settings, home_of(settings) / FOLDER
