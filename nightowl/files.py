@@ -12,8 +12,10 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pydantic import BaseModel
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 _CHUNK_BYTES = 1 << 20
 
@@ -66,7 +68,7 @@ def publishing_folder(target: Path) -> Iterator[Path]:
     fsync_folder(target.parent)
 
 
-def write_record(path: Path, record: BaseModel) -> None:
+def write_record(path: Path, record: "BaseModel") -> None:
     """Publish a record as readable JSON: two-space indent, fields in their declared order."""
     write_atomic(path, record.model_dump_json(indent=2) + "\n")
 

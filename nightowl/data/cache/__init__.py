@@ -2,11 +2,12 @@
 
     place      where a cache lies, and its locks
     forms      raw or JPEG: what the bytes of an image are
-    entries    one row an image: what it is, where its bytes lie, their checksum
+    entries    one row an image: what it is, where its bytes lie, their checksum; as `tables` on disk
     shards     many images in one file, published whole
     forecast   bytes and seconds before it starts; refuses what would not fit
     build      what is missing is added; what is damaged is made anew
-    packed     the reader
+    packed     the reader, and `reading`, which opens it
+    verify     all of it read again
     prune      what has not been used goes
     opening    all of it in one call
 

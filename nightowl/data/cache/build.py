@@ -5,6 +5,8 @@ A build that is killed loses at most the shard it was writing. Two builds of one
 everything there; builds of different versions run side by side. The memory that it takes does not grow with the images' bytes.
 """
 
+import math
+import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -14,11 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nightowl.data.cache.catalogue import keep_sound, locate, rows_of
-from nightowl.data.cache.entries import Key, aligned, key_of, to_parquet
+from nightowl.data.cache.entries import Key, aligned, key_of
 from nightowl.data.cache.forecast import forecast, memory_note, raw_bytes, require_room
 from nightowl.data.cache.forms import Form
 from nightowl.data.cache.place import LOCK, Place, holding, make_place, share, try_alone
 from nightowl.data.cache.shards import ShardWriter, clear_scratch
+from nightowl.data.cache.tables import to_parquet
 from nightowl.data.images import Size, decode_bgr, verified_bytes
 from nightowl.data.manifest import Image
 from nightowl.data.memory import available_bytes
@@ -45,10 +48,13 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """How a build goes about it; none of it changes what is built. `limit_bytes`: what a dataset version may take at most."""
+    """How a build goes about it; none of it changes what is built. `limit_bytes`: what a dataset version may take at most.
+    `check_after_seconds`: within this time of a build of the same version its bytes are not checked again, as by other ranks.
+    """
 
     limit_bytes: int | None = None
     shard_bytes: int = SHARD_BYTES
+    check_after_seconds: float = 600
     say: Callable[[str], None] = print
     progress: Track = track
 
@@ -64,7 +70,9 @@ def build_cache(images: Sequence[Image], source: Path, recipe: Recipe, root: Pat
     wanted = [recipe.key(image) for image in images]
     index = place.index(sha256_bytes(canonical_json(wanted).encode()))
     with _building(root, place), holding(index.with_suffix(".build")):
-        found = keep_sound(locate(place, wanted), means.progress)
+        found = locate(place, wanted)
+        if _age_seconds(index) > means.check_after_seconds:
+            found = keep_sound(found, means.progress)
         missing = {key: image for key, image in zip(wanted, images, strict=True) if key not in found}
         if missing:
             kept = sum(aligned(int(shard.rows[row]["num_bytes"])) for shard, row in found.values())
@@ -82,6 +90,11 @@ def _building(root: Path, place: Place) -> Iterator[None]:
             clear_scratch(place.shards)
         share(lock)
         yield
+
+
+def _age_seconds(index: Path) -> float:
+    """Time since the version was last built or found whole."""
+    return time.time() - index.stat().st_mtime if index.exists() else math.inf
 
 
 def _add(missing: Sequence[Image], source: Path, recipe: Recipe, place: Place, means: Means, kept_bytes: int) -> None:

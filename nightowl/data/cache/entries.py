@@ -1,16 +1,12 @@
-"""One row an image: what it is, where its bytes lie, and their checksum; in memory as numpy, on disk as Parquet.
+"""One row an image: what it is, where its bytes lie, and their checksum.
 
 An image is known by its key: the SHA-256 of the source file and the size that it was brought to.
 """
 
 import zlib
-from collections.abc import Sequence
-from io import BytesIO
 from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from nightowl.data.images import Size
@@ -79,26 +75,3 @@ def checksum(stored: NDArray[np.uint8]) -> int:
 def keys(rows: Rows) -> list[Key]:
     columns = (rows["sha256"].tolist(), rows["height"].tolist(), rows["width"].tolist())
     return [Key(sha256.decode(), height, width) for sha256, height, width in zip(*columns, strict=True)]
-
-
-def to_parquet(rows: Rows, shards: Sequence[str]) -> bytes:
-    """A Parquet file of the rows; the column `shard` has names."""
-    columns = {name: pa.array(rows[name]) for name in ROW.names or () if name not in ("sha256", "shard")}
-    digests = pa.array([digest.decode() for digest in rows["sha256"].tolist()], pa.string())
-    names = pa.DictionaryArray.from_arrays(pa.array(rows["shard"]), pa.array(list(shards), pa.string()))
-    buffer = BytesIO()
-    pq.write_table(pa.table({"sha256": digests, "shard": names, **columns}), buffer, compression="zstd")
-    return buffer.getvalue()
-
-
-def from_parquet(content: bytes) -> tuple[Rows, list[str]]:
-    """Rows and the names of the shards that they count. Raises pa.ArrowException, KeyError, ValueError."""
-    table = pq.ParquetFile(BytesIO(content)).read(use_threads=False)
-    rows = np.zeros(len(table), ROW)
-    rows["sha256"] = table["sha256"].to_pylist()
-    encoded = table["shard"].combine_chunks().dictionary_encode()
-    rows["shard"] = encoded.indices.to_pylist()
-    for name in ROW.names or ():
-        if name not in ("sha256", "shard"):
-            rows[name] = table[name].to_pylist()  # to_numpy would load pandas, 30 MB in each process
-    return rows, encoded.dictionary.to_pylist()

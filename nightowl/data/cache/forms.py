@@ -1,17 +1,14 @@
-"""Raw or JPEG: what the stored bytes of an image are. A cache is of one kind: a form, and the versions that decide pixels."""
+"""Raw or JPEG: what the stored bytes of an image are."""
 
 from dataclasses import dataclass
 from typing import Literal
 
 import cv2
 import numpy as np
-import PIL
 from numpy.typing import NDArray
 
 from nightowl.errors import DataError
-from nightowl.files import canonical_json, sha256_bytes
 
-FORMAT = 1
 _SAMPLING = cv2.IMWRITE_JPEG_SAMPLING_FACTOR_420
 
 
@@ -38,19 +35,3 @@ class Form:
         if pixels is None or pixels.shape != (height, width, 3):
             raise DataError("a prepared image does not decode; find the damage: nightowl data cache verify")
         return np.asarray(pixels, np.uint8)
-
-    def describe(self) -> dict[str, str | int]:
-        """All that decides the bytes besides the source image and its size."""
-        versions = {"pillow": PIL.__version__, "opencv": cv2.__version__}
-        return {"format": FORMAT, "form": self.name, "quality": self.quality, **versions}
-
-    def folder_name(self) -> str:
-        """The same for every cache of this kind, and for no other."""
-        return f"{self.name}-{sha256_bytes(canonical_json(self.describe()).encode())[:12]}"
-
-
-def form_of(description: dict[str, str | int]) -> Form:
-    """The form of a cache that is described so. Raises ValueError, KeyError when it is of another format."""
-    if description["format"] != FORMAT or description["form"] not in ("raw", "jpeg"):
-        raise ValueError(f"format {description['format']}, form {description['form']}; expected format {FORMAT}")
-    return Form("raw" if description["form"] == "raw" else "jpeg", int(description["quality"]))

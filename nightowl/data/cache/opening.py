@@ -10,6 +10,7 @@ from nightowl.data.cache.forms import Form
 from nightowl.data.cache.packed import PackedImages
 from nightowl.data.cache.place import FOLDER
 from nightowl.data.cache.prune import prune
+from nightowl.data.cache.reading import open_packed
 from nightowl.data.manifest import Manifest
 from nightowl.params import PrepareParams
 from nightowl.settings import Settings, home_of
@@ -22,14 +23,14 @@ def open_cache(
 ) -> PackedImages:
     """The images of `dataset.of(split)`, in that order, as `params` prepare them; their files lie under `source`.
 
-    Call it once a training, before there are processes; they open the same by `PackedImages(packed.index)`, or get it as it is.
+    Where several ranks call it, the first builds, and the others find all there; what it returns can be sent to processes.
 
     Raises:
         DataError, StorageError: as `build_cache` does.
     """
     root, max_bytes = home_of(settings) / FOLDER, cache_max_bytes(settings)
     index = build_cache(dataset.of(split), source, recipe(params, split), root, Means(max_bytes, say=_say))
-    packed = PackedImages(index)
+    packed = open_packed(index)
     gone = prune(root, settings.cache_max_age_days * DAY_SECONDS, max_bytes)
     if gone.num_shards:
         _say(f"pruned {gigabytes(gone.num_bytes)} of prepared images that were not used lately")

@@ -10,10 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from nightowl.data.cache.forms import Form, form_of
-from nightowl.errors import DataError
-from nightowl.files import write_atomic
+import cv2
+import PIL
 
+from nightowl.data.cache.forms import Form
+from nightowl.errors import DataError
+from nightowl.files import canonical_json, sha256_bytes, write_atomic
+
+FORMAT = 1
 FOLDER = "prepared"
 KIND = "kind.json"
 LOCK = "lock"
@@ -41,18 +45,28 @@ class Place:
         """Raises DataError when it cannot be read."""
         path = self.folder / KIND
         try:
-            return form_of(json.loads(path.read_bytes()))
+            values = json.loads(path.read_bytes())
+            if values["format"] != FORMAT or values["form"] not in ("raw", "jpeg"):
+                raise ValueError(f"format {values['format']}, form {values['form']}; expected format {FORMAT}")
+            return Form(values["form"], values["quality"])
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise DataError(f"{path}: not a prepared cache of this version ({error}); remove {self.folder}") from error
 
 
+def describe(form: Form) -> dict[str, str | int]:
+    """The kind of a cache: all that decides the bytes of an image besides its source file and its size."""
+    versions = {"pillow": PIL.__version__, "opencv": cv2.__version__}
+    return {"format": FORMAT, "form": form.name, "quality": form.quality, **versions}
+
+
 def make_place(root: Path, form: Form) -> Place:
     """The cache of that kind under `root`, made when it is not there."""
-    place = Place(root / form.folder_name())
+    kind = describe(form)
+    place = Place(root / f"{form.name}-{sha256_bytes(canonical_json(kind).encode())[:12]}")
     for folder in (place.shards, place.datasets):
         folder.mkdir(parents=True, exist_ok=True)
     if not (place.folder / KIND).exists():
-        write_atomic(place.folder / KIND, json.dumps(form.describe(), indent=2) + "\n")
+        write_atomic(place.folder / KIND, json.dumps(kind, indent=2) + "\n")
     return place
 
 

@@ -17,7 +17,8 @@ import numpy as np
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from nightowl.data.cache.entries import ROW, Key, Rows, from_parquet, keys, make_row, pad, to_parquet
+from nightowl.data.cache.entries import ROW, Key, Rows, keys, make_row, pad
+from nightowl.data.cache.tables import from_parquet, to_parquet
 from nightowl.data.images import Size
 from nightowl.files import canonical_json, sha256_bytes, write_atomic, write_record
 

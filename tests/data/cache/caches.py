@@ -10,13 +10,14 @@ import PIL.Image
 from nightowl.data.cache.build import Means, Recipe, build_cache
 from nightowl.data.cache.forms import Form
 from nightowl.data.cache.packed import PackedImages
+from nightowl.data.cache.reading import open_packed
 from nightowl.data.manifest import Image
 from nightowl.files import sha256_file
 from nightowl.progress import untracked
 
 SIZE = 64
 RAW = Recipe(SIZE, "load_image", Form("raw"))
-QUIET = Means(say=lambda line: None, progress=untracked)
+QUIET = Means(say=lambda line: None, progress=untracked, check_after_seconds=0)
 SHAPES = ((80, 53), (53, 80), (64, 64), (128, 96), (31, 20))
 
 
@@ -28,7 +29,7 @@ class Source:
     images: tuple[Image, ...]
 
     def build(self, home: Path, recipe: Recipe = RAW, **means: object) -> PackedImages:
-        return PackedImages(build_cache(self.images, self.folder, recipe, home, replace(QUIET, **means)))
+        return open_packed(build_cache(self.images, self.folder, recipe, home, replace(QUIET, **means)))
 
 
 def a_source(folder: Path, num: int = 10, seed: int = 0) -> Source:

@@ -1,4 +1,5 @@
 import zlib
+from io import BytesIO
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -6,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nightowl.data.cache.entries import ROW, Key, aligned, checksum, from_parquet, key_of, keys, make_row, pad, to_parquet
+from nightowl.data.cache.entries import ROW, Key, aligned, checksum, key_of, keys, make_row, pad
+from nightowl.data.cache.tables import from_parquet, to_parquet
 from nightowl.data.images import Size
 from nightowl.data.manifest import Image
 
@@ -55,7 +57,7 @@ def test_rows_come_back_from_a_table_that_others_can_read() -> None:
     assert keys(found) == keys(rows) == [Key(f"{n:064x}", 4, 8 + n) for n in range(3)]
     assert [names[number] for number in found["shard"]] == ["b", "a", "b"]
     assert all(np.array_equal(found[name], rows[name]) for name in ROW.names or () if name != "shard")
-    assert pq.read_schema(__import__("io").BytesIO(content)).field("sha256").type == "string"
+    assert pq.read_schema(BytesIO(content)).field("sha256").type == "string"
 
 
 def test_both_rules_share_an_image_where_they_agree() -> None:

@@ -16,6 +16,7 @@ import pytest
 
 from nightowl.data.cache import forecast
 from nightowl.data.cache.packed import PackedImages
+from nightowl.data.cache.reading import open_packed
 from nightowl.data.cache.shards import DAMAGED, INDEX, MARKER, PIXELS
 from nightowl.data.cache.verify import verify
 from nightowl.errors import DataError, StorageError
@@ -114,7 +115,7 @@ def test_verifying_finds_damage_which_a_reader_then_refuses_and_a_build_repairs(
     assert [(found.is_whole, found.num_damaged) for found in verify(home, untracked)] == [(True, 1)]
     assert [(found.is_whole, found.num_damaged) for found in verify(home, untracked)] == [(True, 0)], "it counts no more"
     with pytest.raises(DataError, match="1 images are damaged; prepare the images again"):
-        PackedImages(packed.index)
+        open_packed(packed.index)
     assert pixels_of(source.build(home)) == expected
 
 
@@ -135,7 +136,7 @@ def test_a_shard_that_is_not_whole_does_not_exist(tmp_path: Path, damage: Callab
     damage(shards_of(home)[0])
     if why != "an index of another digest":  # the version's own index says where the images lie
         with pytest.raises(DataError, match="not whole; prepare the images again"):
-            PackedImages(packed.index)
+            open_packed(packed.index)
     assert [found.is_whole for found in verify(home, untracked)] == [False], why
     assert pixels_of(source.build(home)) == expected, why
 
@@ -145,7 +146,7 @@ def test_a_broken_index_of_a_version_is_an_error_and_a_build_writes_it_anew(tmp_
     packed = source.build(home)
     packed.index.write_bytes(b"PAR1")
     with pytest.raises(DataError, match="not an index of prepared images"):
-        PackedImages(packed.index)
+        open_packed(packed.index)
     assert len(source.build(home)) == 5
 
 
@@ -191,3 +192,15 @@ def test_memory_does_not_grow_with_the_images_neither_in_building_nor_in_reading
             np.ones(100_000_000, np.uint8)
 
     assert status_of(in_a_process(limited)) == 0
+
+
+def test_bytes_that_were_checked_a_moment_ago_are_not_checked_by_each_rank(tmp_path: Path) -> None:
+    source, home = a_source(tmp_path / "source", 5), tmp_path / "home"
+    packed = source.build(home)
+    flip(shards_of(home)[0] / PIXELS, 5)
+    said = list[str]()
+    source.build(home, check_after_seconds=600, say=said.append)
+    assert said == []
+    os.utime(packed.index, (time.time() - 700,) * 2)
+    source.build(home, check_after_seconds=600, say=said.append)
+    assert said[0].startswith("preparing 1 images")

@@ -1,5 +1,7 @@
 import os
 import pickle
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -45,3 +47,11 @@ def test_a_reader_keeps_its_images_when_the_files_are_removed(tmp_path: Path) ->
     for path in (tmp_path / "home").rglob("*.bin"):
         os.unlink(path)
     assert pixels_of(packed) == expected
+
+
+def test_a_worker_that_gets_it_loads_neither_arrow_nor_pydantic(tmp_path: Path) -> None:
+    sent = tmp_path / "sent"
+    sent.write_bytes(pickle.dumps(a_source(tmp_path / "source", 2).build(tmp_path / "home")))
+    code = "import pickle, sys; p = pickle.load(open(sys.argv[1], 'rb')); p.image(0); print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code, str(sent)], capture_output=True, text=True, check=True).stdout.split()
+    assert {"pyarrow", "pydantic", "pandas", "torch"} & set(loaded) == set()
