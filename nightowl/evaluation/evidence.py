@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from nightowl.evaluation.cost import Cost
 from nightowl.evaluation.operating_figures import OperatingFigures
-from nightowl.evaluation.operating_rules import Cost
 from nightowl.evaluation.part_rules import Drop
 from nightowl.evaluation.parts import Part, PartFigure
 

@@ -5,11 +5,11 @@ from typing import NamedTuple
 
 from nightowl.evaluation.bootstrap import draw_weights
 from nightowl.evaluation.comparison import groups_of
+from nightowl.evaluation.cost import Cost
 from nightowl.evaluation.detections import Detections
 from nightowl.evaluation.evidence import Evidence
 from nightowl.evaluation.operating import OperatingPoint
 from nightowl.evaluation.operating_figures import OperatingFigures, operating_figures
-from nightowl.evaluation.operating_rules import Cost
 from nightowl.evaluation.part_rules import drops_of
 from nightowl.evaluation.parts import Kind, Part, PartFigure, Resamples, figures_of_parts
 from nightowl.evaluation.slices import Slice

@@ -7,6 +7,7 @@ the images cannot tell, and it is said how many would. Pure.
 import math
 from dataclasses import dataclass
 
+from nightowl.evaluation.cost import Cost
 from nightowl.evaluation.intervals import images_that_suffice
 from nightowl.evaluation.operating_figures import OperatingFigures
 from nightowl.evaluation.rates import Rate, trials_without_event
@@ -16,16 +17,6 @@ from nightowl.params import GateParams
 
 _ROUNDING = 1e-9
 _NO_POINT = "the candidate has no operating point: it found nothing right on val"
-
-
-@dataclass(frozen=True)
-class Cost:
-    """What running the exported model takes: seconds an image at batch 1, its own and the champion's measured in turn on the
-    same machine (None without one), and the bytes of its file."""
-
-    seconds_per_image: float
-    champion_seconds_per_image: float | None
-    model_bytes: int
 
 
 @dataclass(frozen=True)

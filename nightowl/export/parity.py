@@ -5,7 +5,7 @@ Shapes: B images, C classes, A anchors.
 """
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -81,15 +81,21 @@ def tensor_checks(trained: Runner, exported: Runner, images: NDArray[np.float32]
     return largest(gaps)
 
 
-def seconds_per_image(runner: Runner, images: NDArray[np.float32], repeats: int = 3) -> float:
-    """The median time of one image at batch 1, the first call left out."""
-    runner(images[:1])
-    times = []
-    for index in list(range(len(images))) * repeats:
-        started = time.perf_counter()
-        runner(images[index : index + 1])
-        times.append(time.perf_counter() - started)
-    return float(np.median(times))
+def seconds_per_image(runners: Sequence[tuple[Runner, NDArray[np.float32]]], repeats: int = 3) -> list[float]:
+    """For each runner the median time of one of its images (N, 3, S, S) at batch 1, its first call left out.
+
+    They run in turn, image by image, so that what else the machine does falls on all of them alike.
+    """
+    times: list[list[float]] = [[] for _ in runners]
+    for runner, images in runners:
+        runner(images[:1])
+    for index in list(range(max((len(images) for _, images in runners), default=0))) * repeats:
+        for (runner, images), own in zip(runners, times, strict=True):
+            image = images[index % len(images)][None]
+            started = time.perf_counter()
+            runner(image)
+            own.append(time.perf_counter() - started)
+    return [float(np.median(own)) for own in times]
 
 
 def judge(gap: Gap, trained: Metrics, exported: Metrics, limits: ExportParams) -> tuple[ParityCheck, ...]:

@@ -1,7 +1,7 @@
 """Stage export: the artefact that ships, and the proof that it says what the trained model says.
 
 The ONNX is measured on test by the evaluator that measured the candidate. Whether it may be published is in `parity.json`;
-a difference does not fail the stage.
+a difference does not fail the stage. What running it takes, beside the champion's ONNX, is in `cost.json`, for the gate.
 """
 
 from pathlib import Path
@@ -9,9 +9,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from nightowl.data.blobs import BlobStore
 from nightowl.data.manifest import Manifest, read_manifest
 from nightowl.data.source import source_folder
 from nightowl.evaluation.card import ModelCard
+from nightowl.evaluation.champion import read_champion
+from nightowl.evaluation.cost import Cost
 from nightowl.evaluation.detect import Detected, Source, model_of
 from nightowl.evaluation.detections import write_detections
 from nightowl.evaluation.evaluate import Subject
@@ -25,6 +28,7 @@ from nightowl.export.onnx import export_onnx
 from nightowl.export.parity import Parity, judge, seconds_per_image, tensor_checks
 from nightowl.files import sha256_file, write_record
 from nightowl.params import Params
+from nightowl.settings import home_of
 from nightowl.stages.frame import main
 from nightowl.stages.workspace import Workspace
 from nightowl.training.yolo import load_torch_model
@@ -33,7 +37,7 @@ NUM_TENSOR_IMAGES = 4
 
 
 def run(params: Params, workspace: Workspace, out: Path) -> None:
-    """Write model.onnx, what it finds on test, and parity.json."""
+    """Write model.onnx, what it finds on test, parity.json and cost.json."""
     record = ModelRecord.model_validate_json(workspace.model.read_bytes())
     operating = OperatingPoint.model_validate_json(workspace.operating.read_bytes())
     card = ModelCard(model=record, operating=operating, limits=params.evaluate)
@@ -44,8 +48,9 @@ def run(params: Params, workspace: Workspace, out: Path) -> None:
     dataset = read_manifest(workspace.dataset)
     found = _detect(params, workspace, dataset, exported)
     write_detections(out / workspace.shipped_detections.name, found.detections)
-    parity = compare(params, workspace, dataset, TorchRunner(module), exported, found, sha256_file(path))
+    parity, cost = compare(params, workspace, dataset, TorchRunner(module), exported, found, path)
     write_record(out / workspace.parity.name, parity)
+    write_record(out / workspace.cost.name, cost)
 
 
 def compare(
@@ -55,9 +60,10 @@ def compare(
     trained: TorchRunner,
     exported: OnnxRunner,
     found: Detected,
-    onnx_sha256: str,
-) -> Parity:
-    """The exported model against the trained one, and what it `found` against the candidate's figures on test."""
+    path: Path,
+) -> tuple[Parity, Cost]:
+    """The model exported to `path` against the trained one, and what it `found` against the candidate's figures on test; and
+    what running it takes."""
     record = exported.card.model
     folder = source_folder(workspace.settings, workspace.detector)
     sources = sources_of(dataset, "test", folder)
@@ -65,15 +71,29 @@ def compare(
     gap = tensor_checks(trained, exported, images, record.head, params.evaluate.confidence_floor)
     candidate = Metrics.model_validate_json(workspace.metrics("candidate").read_bytes())
     checks = judge(gap, candidate, _measure(params, dataset, found, exported), params.export)
-    return Parity(
+    champion = _champion(workspace, sources[:NUM_TENSOR_IMAGES])
+    ours, onnx, *theirs = seconds_per_image([(trained, images), (exported, images), *champion])
+    parity = Parity(
         passed=all(check.passed for check in checks),
         checks=checks,
         num_images=len(sources),
         weights_sha256=record.weights_sha256,
-        onnx_sha256=onnx_sha256,
-        torch_seconds_per_image=seconds_per_image(trained, images),
-        onnx_seconds_per_image=seconds_per_image(exported, images),
+        onnx_sha256=sha256_file(path),
+        torch_seconds_per_image=ours,
+        onnx_seconds_per_image=onnx,
     )
+    standing = theirs[0] if theirs else None
+    return parity, Cost(seconds_per_image=onnx, champion_seconds_per_image=standing, model_bytes=path.stat().st_size)
+
+
+def _champion(workspace: Workspace, sources: list[Source]) -> list[tuple[OnnxRunner, NDArray[np.float32]]]:
+    """The champion's ONNX with the same images at its own size, to be timed beside the candidate's; none without a champion."""
+    champion = read_champion(workspace.champion)
+    if champion is None:
+        return []
+    blobs = BlobStore(home_of(workspace.settings) / "blobs")
+    runner = OnnxRunner(blobs.verified_path(champion.onnx_sha256, f"the ONNX of champion v{champion.version}"))
+    return [(runner, _tensors(sources, runner.card.model.image_size))]
 
 
 def _detect(params: Params, workspace: Workspace, dataset: Manifest, exported: OnnxRunner) -> Detected:

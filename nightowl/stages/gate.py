@@ -9,6 +9,7 @@ from nightowl.evaluation.budget import Question, Spending, read_history, spendin
 from nightowl.evaluation.canary import Canary, sing
 from nightowl.evaluation.champion import ChampionRecord, read_champion
 from nightowl.evaluation.comparison import Comparison, compare_detections
+from nightowl.evaluation.cost import Cost
 from nightowl.evaluation.detections import read_detections
 from nightowl.evaluation.evidence import Evidence
 from nightowl.evaluation.gate import judge
@@ -81,7 +82,11 @@ def _evidence(params: Params, workspace: Workspace, compared: bool, out: Path) -
     if compared:
         champion = read_detections(workspace.detections("champion"))
         against = Against(seen.truth.among(champion.classes), candidate.with_classes(champion.classes), champion)
-    return gather(params.gate, seen, against, figures, slices, params.evaluate.max_detections, None)
+    return gather(params.gate, seen, against, figures, slices, params.evaluate.max_detections, _cost(workspace))
+
+
+def _cost(workspace: Workspace) -> Cost | None:
+    return Cost.model_validate_json(workspace.cost.read_bytes()) if workspace.cost.exists() else None
 
 
 def _canary(params: Params, workspace: Workspace, standing: ChampionRecord) -> Canary | None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from nightowl.settings import Settings
 
-STAGES = ("prepare", "train", "evaluate", "gate", "export")
+STAGES = ("prepare", "train", "evaluate", "export", "gate")
 
 
 @dataclass(frozen=True)
@@ -138,6 +138,11 @@ class Workspace:
     @property
     def parity(self) -> Path:
         return self.out("export") / "parity.json"
+
+    @property
+    def cost(self) -> Path:
+        """The Cost of running the exported model."""
+        return self.out("export") / "cost.json"
 
     def outcome(self, stage: str) -> Path:
         """How the last execution of `stage` ended; not an output, so DVC neither keeps nor restores it."""

@@ -10,7 +10,7 @@ import pytest
 
 from tests.end_to_end.checkouts import TINY, Checkout, clone
 
-STAGES = {"prepare", "train", "evaluate", "gate", "export"}
+STAGES = {"prepare", "train", "evaluate", "export", "gate"}
 
 
 def restored(printed: str) -> set[str]:

@@ -2,14 +2,19 @@
 
 import pytest
 
+from nightowl.evaluation.cost import Cost
 from nightowl.evaluation.evidence import Evidence
 from nightowl.evaluation.gate import judge
 from nightowl.evaluation.intervals import Interval
 from nightowl.evaluation.operating_figures import Figures, OperatingFigures
-from nightowl.evaluation.operating_rules import Cost, cost_checks, operating_checks, trials_that_suffice
+from nightowl.evaluation.operating_rules import cost_checks, operating_checks, trials_that_suffice
 from nightowl.evaluation.rates import Rate, share_high, share_low
 from nightowl.params import GateParams
 from tests.evaluation.test_gate import measured, pinned
+
+
+def cost(seconds: float, champion: float | None, num_bytes: int) -> Cost:
+    return Cost(seconds_per_image=seconds, champion_seconds_per_image=champion, model_bytes=num_bytes)
 
 
 def rate(events: int, trials: int) -> Rate:
@@ -115,7 +120,7 @@ def test_a_number_that_would_suffice_does_suffice() -> None:
 def test_without_limits_in_params_there_are_no_checks() -> None:
     assert operating_checks(GateParams(), figures()) == []
     assert operating_checks(GateParams(), None) == []
-    assert cost_checks(GateParams(), Cost(1.0, 1.0, 1), "4") == []
+    assert cost_checks(GateParams(), cost(1.0, 1.0, 1), "4") == []
 
 
 def test_a_rate_without_trials_could_not_be_measured() -> None:
@@ -131,31 +136,31 @@ def test_a_model_without_an_operating_point_keeps_no_limit() -> None:
 
 
 @pytest.mark.parametrize(
-    ("limits", "cost", "rule", "figure", "passed", "reason"),
+    ("limits", "taken", "rule", "figure", "passed", "reason"),
     [
-        ({"max_seconds_per_image": 0.05}, Cost(0.04, None, 10), "seconds an image", 0.04, True, "fast enough"),
-        ({"max_seconds_per_image": 0.05}, Cost(0.06, None, 10), "seconds an image", 0.06, False, "too slow"),
+        ({"max_seconds_per_image": 0.05}, cost(0.04, None, 10), "seconds an image", 0.04, True, "fast enough"),
+        ({"max_seconds_per_image": 0.05}, cost(0.06, None, 10), "seconds an image", 0.06, False, "too slow"),
         ({"max_seconds_per_image": 0.05}, None, "seconds an image", None, False, "never timed"),
-        ({"max_latency_ratio": 1.2}, Cost(0.06, 0.04, 10), "time against version 4", 1.5, False, "slower by half"),
-        ({"max_latency_ratio": 1.2}, Cost(0.06, None, 10), "time against version 4", None, False, "champion not timed"),
-        ({"max_model_bytes": 9}, Cost(0.06, None, 10), "model size", 10, False, "too large"),
-        ({"max_model_bytes": 10}, Cost(0.06, None, 10), "model size", 10, True, "exactly as large as allowed"),
+        ({"max_latency_ratio": 1.2}, cost(0.06, 0.04, 10), "time against version 4", 1.5, False, "slower by half"),
+        ({"max_latency_ratio": 1.2}, cost(0.06, None, 10), "time against version 4", None, False, "champion not timed"),
+        ({"max_model_bytes": 9}, cost(0.06, None, 10), "model size", 10, False, "too large"),
+        ({"max_model_bytes": 10}, cost(0.06, None, 10), "model size", 10, True, "exactly as large as allowed"),
     ],
 )
 def test_budgets_of_time_and_size(
-    limits: dict[str, float], cost: Cost | None, rule: str, figure: float | None, passed: bool, reason: str
+    limits: dict[str, float], taken: Cost | None, rule: str, figure: float | None, passed: bool, reason: str
 ) -> None:
-    (check,) = cost_checks(GateParams.model_validate(limits), cost, "4")
+    (check,) = cost_checks(GateParams.model_validate(limits), taken, "4")
     assert (check.rule, check.passed) == (rule, passed), reason
     assert check.figure == (None if figure is None else pytest.approx(figure)), reason
 
 
 def test_the_first_model_has_no_champion_to_be_slower_than() -> None:
-    assert cost_checks(GateParams(max_latency_ratio=1.0), Cost(1.0, None, 1), None) == []
+    assert cost_checks(GateParams(max_latency_ratio=1.0), cost(1.0, None, 1), None) == []
 
 
 def test_the_gate_refuses_by_these_rules_and_says_so() -> None:
-    evidence = Evidence(operating=figures(miss=rate(50, 100)), cost=Cost(0.2, None, 10))
+    evidence = Evidence(operating=figures(miss=rate(50, 100)), cost=cost(0.2, None, 10))
     gate = GateParams(rule="point", max_miss_rate=0.1, max_seconds_per_image=0.1)
     verdict = judge(gate, measured({"open": 0.8}), None, None, evidence=evidence)
     assert verdict.outcome == "refuse"

@@ -4,14 +4,17 @@ from pathlib import Path
 
 import pytest
 
+from nightowl.evaluation.cost import Cost
 from nightowl.evaluation.operating import OperatingPoint
 from nightowl.evaluation.runners import OnnxRunner
+from nightowl.export.onnx import export_onnx
 from nightowl.export.parity import Parity
 from nightowl.files import sha256_file
 from nightowl.params import ExportParams, Params
 from nightowl.stages import evaluate, export
 from nightowl.stages.workspace import Workspace
-from tests.stages.night import PARAMS, a_night, load_tiny
+from tests.stages.night import PARAMS, a_night, crown, load_tiny
+from tests.tiny import tiny_card, tiny_module
 
 
 @pytest.fixture
@@ -40,6 +43,17 @@ def test_a_faithful_export_passes_with_every_figure(evaluated: Workspace) -> Non
     assert parity.num_images == 6
     assert parity.torch_seconds_per_image > 0
     assert parity.onnx_seconds_per_image > 0
+    cost = Cost.model_validate_json(evaluated.cost.read_bytes())
+    assert (cost.model_bytes, cost.champion_seconds_per_image) == (evaluated.onnx.stat().st_size, None)
+    assert cost.seconds_per_image == parity.onnx_seconds_per_image
+
+
+def test_the_champion_is_timed_beside_the_candidate(evaluated: Workspace, tmp_path: Path) -> None:
+    export_onnx(tiny_module(), tiny_card(), 17, tmp_path / "champion.onnx")
+    crown(evaluated, tmp_path / "champion.onnx")
+    run(evaluated)
+    cost = Cost.model_validate_json(evaluated.cost.read_bytes())
+    assert cost.champion_seconds_per_image is not None and cost.champion_seconds_per_image > 0
 
 
 def test_the_file_carries_the_operating_point_and_the_limits(evaluated: Workspace) -> None:

@@ -1,0 +1,12 @@
+"""What running an exported model takes: time and size, measured when it is exported, judged by the gate."""
+
+from nightowl.records import Record
+
+
+class Cost(Record):
+    """Seconds an image at batch 1 on the CPU of one machine, its own and the champion's ONNX measured in turn (None without a
+    champion), and the bytes of its file."""
+
+    seconds_per_image: float
+    champion_seconds_per_image: float | None
+    model_bytes: int
