@@ -12,26 +12,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, ValidationError, model_validator
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
+from nightowl.audit_params import AuditParams
 from nightowl.errors import ParamsError
-from nightowl.files import canonical_json, sha256_bytes
+from nightowl.section import Fraction, Section
 
-Fraction = Annotated[float, Field(ge=0, le=1)]
 SECTIONS = ("data", "prepare", "train", "evaluate", "gate", "export")
 DETECTOR_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
-
-
-class Section(BaseModel):
-    """A frozen group of params in which an unknown key is an error."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
-
-    def digest(self) -> str:
-        """SHA-256 over the canonical JSON of every value, defaults included."""
-        return sha256_bytes(canonical_json(self.model_dump(mode="json")).encode())
 
 
 class SplitParams(Section):
@@ -42,9 +32,16 @@ class SplitParams(Section):
     group_pattern: str | None = Field(
         None, description="regular expression on the path; its first group (or whole match) keeps a lot or video together"
     )
+    group_table: str | None = Field(None, description="CSV or parquet file inside the source, with a row for each image")
+    group_column: str | None = Field(None, description="its column that keeps a lot or video together")
+    image_column: str = Field("image", description="its column that names the image: path, file name, or that without suffix")
 
     @model_validator(mode="after")
     def _check(self) -> "SplitParams":
+        if (self.group_table is None) != (self.group_column is None):
+            raise ValueError("group_table and group_column belong together: give both or neither")
+        if self.group_pattern is not None and self.group_column is not None:
+            raise ValueError("group_pattern and group_column both say what a group is: give one of them")
         if self.val_fraction + self.test_fraction >= 1:
             raise ValueError("val_fraction + test_fraction must be < 1, or nothing is left to train on")
         _require_pattern(self.group_pattern)
@@ -98,6 +95,7 @@ class PrepareParams(Section):
     cache: Literal["raw", "jpeg"] = Field("raw", description="form of training images kept on disk; jpeg alters pixels")
     jpeg_quality: Annotated[int, Field(ge=50, le=100)] = Field(95, description="of the jpeg form")
     tiling: TilingParams | None = Field(None, description="for images much larger than their objects; null: whole images")
+    audit: AuditParams = AuditParams()
 
 
 class AugmentParams(Section):

@@ -54,6 +54,8 @@ def stage_files(folder: Path, made: Made) -> BundleFiles:
         "inputs/manifest.jsonl": b"{}\n",
         "inputs/findings.json": b"[]\n",
         "inputs/slices.json": b"{}\n",
+        "inputs/golden.txt": b"",
+        "inputs/previous.json": b"null\n",
         "inputs/champion.json": (made.champion.model_dump_json() if made.champion else "null").encode(),
         "inputs/reference.json": (made.reference.model_dump_json() if made.reference else "null").encode(),
         "inputs/decisions.json": b"[]\n",

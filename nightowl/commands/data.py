@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nightowl.commands.audit import audit, golden
 from nightowl.commands.cache import app as cache_app
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="Look at a data set.")
 app.add_typer(cache_app, name="cache")
+app.command()(audit)
+app.command()(golden)
 
 _EXAMPLES = 3
 

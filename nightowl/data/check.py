@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from nightowl.data.findings import Finding
+from nightowl.data.findings import Action, Finding, Kind
 from nightowl.data.images import Size
 from nightowl.data.manifest import Box
 
@@ -17,7 +17,7 @@ def check_boxes(path: str, size: Size, boxes: Iterable[Box]) -> tuple[tuple[Box,
     for box in boxes:
         usable, finding = _check(path, size, box)
         if usable is not None and box[:5] in kept:
-            usable, finding = None, _finding("duplicate_box", path, f"{_said(box)} is there twice", "box quarantined")
+            usable, finding = None, _finding("duplicate_box", path, box, f"{_said(box)} is there twice", "box quarantined")
         if usable is not None:
             kept[box[:5]] = usable
         if finding is not None:
@@ -27,17 +27,17 @@ def check_boxes(path: str, size: Size, boxes: Iterable[Box]) -> tuple[tuple[Box,
 
 def _check(path: str, size: Size, box: Box) -> tuple[Box | None, Finding | None]:
     if box.x2 < box.x1 or box.y2 < box.y1:
-        return None, _finding("inverted_box", path, f"{_said(box)} ends before it begins", "box quarantined")
+        return None, _finding("inverted_box", path, box, f"{_said(box)} ends before it begins", "box quarantined")
     if box.x2 == box.x1 or box.y2 == box.y1:
-        return None, _finding("zero_area_box", path, f"{_said(box)} has no area", "box quarantined")
+        return None, _finding("zero_area_box", path, box, f"{_said(box)} has no area", "box quarantined")
     clipped = _clip(box, size)
     if clipped.x2 <= clipped.x1 or clipped.y2 <= clipped.y1:
         detail = f"{_said(box)} lies outside {size.width}x{size.height}"
-        return None, _finding("out_of_frame_box", path, detail, "box quarantined")
+        return None, _finding("out_of_frame_box", path, box, detail, "box quarantined")
     overhang = max(abs(a - b) for a, b in zip(box[1:5], clipped[1:5], strict=True))
     if overhang > ROUNDING_PX:
         detail = f"{_said(box)} reaches {overhang:.1f} px beyond {size.width}x{size.height}"
-        return clipped, _finding("out_of_frame_box", path, detail, "clipped")
+        return clipped, _finding("out_of_frame_box", path, box, detail, "clipped")
     return clipped, None
 
 
@@ -54,5 +54,5 @@ def _said(box: Box) -> str:
     return f"box of class {box.class_id} at ({corners})"
 
 
-def _finding(kind: str, path: str, detail: str, action: str) -> Finding:
-    return Finding.model_validate({"kind": kind, "path": path, "detail": detail, "action": action})
+def _finding(kind: Kind, path: str, box: Box, detail: str, action: Action) -> Finding:
+    return Finding(kind=kind, path=path, detail=detail, action=action, box=box[1:5])

@@ -9,6 +9,7 @@ from pathlib import Path
 from nightowl.data.findings import Finding
 from nightowl.data.formats.detect import list_source
 from nightowl.data.formats.listing import Layout, Listing
+from nightowl.data.group_table import read_groups
 from nightowl.data.images import Size, read_size
 from nightowl.data.manifest import SPLITS, Box, Split
 from nightowl.data.overlap import one_split_each
@@ -50,7 +51,7 @@ def read_source(root: Path, params: DataParams, progress: Track = untracked) -> 
     listing = list_source(root, params)
     paths = sorted({image.path for image in listing.images})
     sizes = in_threads(lambda path: size_or_fault(root, path), paths, "reading sizes", progress)
-    return assemble(listing, dict(zip(paths, sizes, strict=True)), params.split)
+    return assemble(root, listing, dict(zip(paths, sizes, strict=True)), params.split)
 
 
 def size_or_fault(root: Path, path: str) -> Size | str:
@@ -61,11 +62,12 @@ def size_or_fault(root: Path, path: str) -> Size | str:
         return str(error)
 
 
-def assemble(listing: Listing, measured: Mapping[str, Size | str], params: SplitParams) -> SourceDataset:
-    """A listing and its measured sizes as one record; an image that could not be measured is quarantined.
+def assemble(root: Path, listing: Listing, measured: Mapping[str, Size | str], params: SplitParams) -> SourceDataset:
+    """A listing and its measured sizes as one record; an image that could not be measured is quarantined. `root` is read for a
+    table of groups alone.
 
     Raises:
-        DataError: when no image can be read, or by `take_splits`.
+        DataError: when no image can be read, or by `take_splits` and `read_groups`.
     """
     faults = {path: size for path, size in measured.items() if isinstance(size, str)}
     unreadable = [
@@ -74,7 +76,8 @@ def assemble(listing: Listing, measured: Mapping[str, Size | str], params: Split
     usable, overlaps = one_split_each([image for image in listing.images if image.path not in faults])
     if not usable:
         raise DataError(f"none of {len(faults)} images can be read; first: {unreadable[0].detail}")
-    splits, rule = take_splits({image.path: image.split for image in usable}, params)
+    groups = read_groups(root.absolute(), params, [image.path for image in usable])
+    splits, rule = take_splits({image.path: image.split for image in usable}, params, groups)
     images, endless = [], list[Finding]()
     for image in sorted(usable, key=lambda image: image.path):
         size = measured[image.path]

@@ -10,6 +10,7 @@ import io
 from pathlib import Path
 from typing import IO, NamedTuple
 
+import cv2
 import numpy as np
 import numpy.typing as npt
 import PIL.Image
@@ -24,7 +25,7 @@ MAX_PIXELS = 400_000_000
 # Pillow's own guard only warns below twice its limit, which line-scan images pass; `_open` holds MAX_PIXELS strictly instead.
 PIL.Image.MAX_IMAGE_PIXELS = None
 
-_ORIENTATION = 0x0112
+_ORIENTATION, _BITS_PER_SAMPLE = 0x0112, 0x0102
 _UPRIGHT = {
     2: Transpose.FLIP_LEFT_RIGHT,
     3: Transpose.ROTATE_180,
@@ -44,6 +45,16 @@ class Size(NamedTuple):
 
     width: int
     height: int
+
+
+class Storage(NamedTuple):
+    """How an image is stored: Pillow's names of its format and mode, bits a channel, alpha, EXIF orientation (1: as is)."""
+
+    format: str
+    mode: str
+    bits: int
+    has_alpha: bool
+    orientation: int
 
 
 def read_size(path: Path, name: str | None = None) -> Size:
@@ -81,6 +92,25 @@ def decode_bgr(content: bytes, name: str) -> npt.NDArray[np.uint8]:
         raise DataError(_unreadable(name, error)) from error
     upright = rgb if turn is None else rgb.transpose(turn)
     return np.ascontiguousarray(np.asarray(upright, dtype=np.uint8)[:, :, ::-1])
+
+
+def decode_small_grey(content: bytes, name: str, side: int) -> tuple[Storage, npt.NDArray[np.uint8]]:
+    """How an image is stored, and its grey levels as seen, uint8 (side, side), stretched to a square.
+
+    All of the encoded data is read, so that what `decode_bgr` refuses is refused here, too; but a JPEG's pixels are computed
+    at as little as an eighth of its size, which is why this is three times as fast. Raises DataError, naming `name`.
+    """
+    picture = _open(io.BytesIO(content), name)
+    try:
+        turn = _UPRIGHT.get(_orientation(picture))
+        storage = _storage(picture)
+        picture.draft("L", (2 * side, 2 * side))
+        picture.load()
+        grey = _upper_8_bits(picture) if picture.mode.startswith("I;16") else _to_rgb(picture, name).convert("L")
+    except _BROKEN as error:
+        raise DataError(_unreadable(name, error)) from error
+    upright = np.asarray(grey if turn is None else grey.transpose(turn), np.uint8)
+    return storage, np.asarray(cv2.resize(upright, (side, side), interpolation=cv2.INTER_AREA), np.uint8)
 
 
 def verified_path(source: Path, image: Image) -> Path:
@@ -139,11 +169,44 @@ def _orientation(picture: PIL.Image.Image) -> int:
 
 def _to_rgb(picture: PIL.Image.Image, name: str) -> PIL.Image.Image:
     if picture.mode.startswith("I;16"):
-        upper = (np.asarray(picture).astype(np.uint16) >> 8).astype(np.uint8)
-        return PIL.Image.fromarray(upper).convert("RGB")
+        return _upper_8_bits(picture).convert("RGB")
     if picture.mode in ("I", "F"):
         raise DataError(f"{name}: pixels of mode {picture.mode} (32 bits); expected 8 or 16 bits a channel: convert it")
     return picture.convert("RGB")
+
+
+def _upper_8_bits(picture: PIL.Image.Image) -> PIL.Image.Image:
+    return PIL.Image.fromarray((np.asarray(picture).astype(np.uint16) >> 8).astype(np.uint8))
+
+
+def _storage(picture: PIL.Image.Image) -> Storage:
+    has_alpha = "A" in picture.getbands() or "transparency" in picture.info
+    return Storage(picture.format or "", picture.mode, _bits(picture), has_alpha, _stored_orientation(picture))
+
+
+def _bits(picture: PIL.Image.Image) -> int:
+    """Bits a channel in the file: Pillow opens 16-bit colour as if it had 8."""
+    if picture.mode.startswith("I;16"):
+        return 16
+    tags = getattr(picture, "tag_v2", {})
+    return max(_ints(tags.get(_BITS_PER_SAMPLE, 8))) if picture.format == "TIFF" else _png_bits(picture)
+
+
+def _png_bits(picture: PIL.Image.Image) -> int:
+    tiles = getattr(picture, "tile", ())
+    return 16 if picture.format == "PNG" and tiles and "16" in str(tiles[0][3]) else 8
+
+
+def _ints(value: object) -> tuple[int, ...]:
+    return tuple(int(one) for one in value) if isinstance(value, tuple) else (int(str(value)),)
+
+
+def _stored_orientation(picture: PIL.Image.Image) -> int:
+    """The orientation that the metadata say, also where Pillow applies it by itself."""
+    try:
+        return int(picture.getexif().get(_ORIENTATION, 1))
+    except _BROKEN:
+        return 1
 
 
 def _unreadable(name: str, error: BaseException) -> str:

@@ -5,13 +5,13 @@ the manifest and is in the findings, where it counts as quarantined.
 """
 
 import hashlib
-from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
 from nightowl.data.dataset import SourceDataset, assemble
 from nightowl.data.findings import Finding
 from nightowl.data.formats.detect import list_source
+from nightowl.data.golden import GoldenImage, with_golden
 from nightowl.data.images import size_of_bytes
 from nightowl.data.manifest import Image, Manifest, in_order
 from nightowl.data.stat_cache import Facts, Known, Stamp, load_known, save_known, stamp_of
@@ -21,8 +21,11 @@ from nightowl.params import DataParams
 from nightowl.progress import Track, track
 
 
-def build_manifest(source: Path, params: DataParams, cache: Path, progress: Track = track) -> tuple[Manifest, list[Finding]]:
-    """The manifest of `source` under `params`, and what is wrong with it. `cache` is a file that this may replace.
+def build_manifest(
+    source: Path, params: DataParams, cache: Path, progress: Track = track, golden: Sequence[GoldenImage] = ()
+) -> tuple[Manifest, list[Finding]]:
+    """The manifest of `source` under `params`, and what is wrong with it. `cache` is a file that this may replace; `golden`
+    images are test, whatever the split says.
 
     Raises:
         DataError: when the source cannot be used at all (see `list_source` and `take_splits`).
@@ -30,9 +33,9 @@ def build_manifest(source: Path, params: DataParams, cache: Path, progress: Trac
     listing = list_source(source, params)
     facts = measure(source, sorted({image.path for image in listing.images}), cache, progress)
     sizes = {path: known if isinstance(known, str) else known.size for path, known in facts.items()}
-    dataset = assemble(listing, sizes, params.split)
-    manifest = _manifest(dataset, facts, params.digest())
-    return manifest, [*dataset.findings, *_same_content(manifest.images)]
+    dataset = assemble(source, listing, sizes, params.split)
+    manifest, missing = with_golden(_manifest(dataset, facts, params.digest()), golden)
+    return manifest, [*dataset.findings, *missing]
 
 
 def measure(source: Path, paths: Sequence[str], cache: Path, progress: Track) -> dict[str, Facts | str]:
@@ -68,17 +71,3 @@ def _manifest(dataset: SourceDataset, facts: dict[str, Facts | str], digest: str
         assert isinstance(known, Facts)
         images.append(Image(image.path, known.sha256, known.num_bytes, *image.size, image.split, image.boxes))
     return Manifest(dataset.classes, in_order(images), dataset.split_rule, digest)
-
-
-def _same_content(images: Sequence[Image]) -> list[Finding]:
-    """One finding for each image whose content an earlier one has; across splits it is a leak, and said so."""
-    alike: dict[str, list[Image]] = defaultdict(list)
-    for image in images:
-        alike[image.sha256].append(image)
-    findings = []
-    for first, *others in alike.values():
-        for other in others:
-            where = f" of {first.split}, while it is in {other.split}" if other.split != first.split else ""
-            detail = f"same content as {first.path}{where}"
-            findings.append(Finding(kind="same_content", path=other.path, detail=detail, action="kept"))
-    return findings

@@ -38,8 +38,12 @@ def role(key: str, params: SplitParams) -> Split:
     return "val" if place < params.test_fraction + params.val_fraction else "train"
 
 
-def take_splits(given: Mapping[str, Split | None], params: SplitParams) -> tuple[dict[str, Split], str]:
+def take_splits(
+    given: Mapping[str, Split | None], params: SplitParams, groups: Mapping[str, str] | None = None
+) -> tuple[dict[str, Split], str]:
     """The split of each path, and the rule in words. Splits that are given stay; the others are taken by hash from train.
+
+    `groups` is the group of each path that a table says; without it the pattern of params decides.
 
     Raises:
         DataError: when val or test is given without train, a split would be empty, or the group pattern does not match.
@@ -49,7 +53,8 @@ def take_splits(given: Mapping[str, Split | None], params: SplitParams) -> tuple
         raise DataError(f"{' and '.join(sorted(present))} given, but no train split with images; nightowl trains on train")
     missing: list[Split] = [split for split in ("val", "test") if split not in present]
     taken: dict[str, Split] = {path: split or "train" for path, split in given.items()}
-    keys = _keys([path for path, split in taken.items() if split == "train"], params) if missing else {}
+    divided = [path for path, split in taken.items() if split == "train"] if missing else []
+    keys = _keys(divided, params) if groups is None else {path: groups[path] for path in divided}
     for path, key in keys.items():
         split = role(key, params)
         if split in missing:
@@ -82,7 +87,9 @@ def _require_all(taken: Mapping[str, Split], keys: Mapping[str, str], params: Sp
 def _rule(present: set[Split], missing: list[Split], params: SplitParams) -> str:
     if not missing:
         return "train, val and test as given"
-    group = "path without suffix" if params.group_pattern is None else f"group {params.group_pattern}"
+    group = f"group {params.group_pattern}" if params.group_pattern else "path without suffix"
+    if params.group_column:
+        group = f"column {params.group_column} of {params.group_table}"
     fractions = {"val": params.val_fraction, "test": params.test_fraction}
     shares = " and ".join(f"{split} ({fractions[split]:.0%})" for split in missing)
     whence = " from train" if present else ""

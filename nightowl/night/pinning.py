@@ -3,18 +3,22 @@
 After it, nothing that a night depends on can change under it, and nothing surprises a laptop: stages see only what is pinned.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from nightowl.cloud.mirror import PullReport
+from nightowl.data.figures import figures_of
 from nightowl.data.findings import Finding, write_findings
+from nightowl.data.golden import GoldenImage, golden_text, read_golden
 from nightowl.data.manifest import Manifest, write_manifest
 from nightowl.data.pin import build_manifest
 from nightowl.data.slice_table import read_columns
 from nightowl.evaluation.budget import write_history
 from nightowl.evaluation.champion import ChampionRecord, write_champion
 from nightowl.evaluation.slices import SliceFacts
-from nightowl.files import publishing_folder, write_record
+from nightowl.files import publishing_folder, write_atomic, write_record
+from nightowl.night.figures import champion_figures, keep_figures
 from nightowl.night.sources import carry_known, fetch_source, pins_cache, remember_source
 from nightowl.params import Params
 from nightowl.registry.decisions import decisions_of
@@ -49,8 +53,9 @@ def pin_inputs(workspace: Workspace, params: Params, registry: Registry, source:
     home, detector = home_of(workspace.settings), workspace.detector
     local = fetch_source(workspace.settings, detector, source)
     carry_known(workspace.settings, detector, local)
-    manifest, findings = build_manifest(local.folder, params.data, pins_cache(workspace.settings, detector))
-    slice_facts = _slice_facts(workspace, params, local.folder, manifest)
+    golden = read_golden(workspace.golden_source)
+    manifest, findings = build_manifest(local.folder, params.data, pins_cache(workspace.settings, detector), golden=golden)
+    slice_facts = _slice_facts(params, local.folder, manifest, golden)
     version = manifest.version()
     champion = champion_record(registry, detector)
     if champion is not None:
@@ -60,6 +65,8 @@ def pin_inputs(workspace: Workspace, params: Params, registry: Registry, source:
         fetch_champion_blobs(registry, reference, home / "blobs")
     made = registry.record(detector, champion.version) if champion else None
     base = _base(workspace, params, champion, made, version)
+    previous = champion_figures(registry, champion, home) if champion else None
+    keep_figures(home, figures_of(manifest))
     with publishing_folder(workspace.inputs) as scratch:
         write_manifest(scratch / workspace.manifest.name, manifest)
         write_findings(scratch / workspace.findings.name, findings)
@@ -68,17 +75,16 @@ def pin_inputs(workspace: Workspace, params: Params, registry: Registry, source:
         write_champion(scratch / workspace.reference.name, reference)
         write_history(scratch / workspace.decisions.name, decisions_of(registry.versions(detector)))
         write_record(scratch / workspace.slice_facts.name, slice_facts)
+        write_atomic(scratch / workspace.golden.name, golden_text(golden))
+        write_atomic(scratch / workspace.previous.name, (previous.model_dump_json(indent=2) if previous else "null") + "\n")
     remember_source(workspace.settings, detector, local, named=source is not None)
     return PinnedInputs(manifest, version, tuple(findings), base, champion, local.pulled)
 
 
-def _slice_facts(workspace: Workspace, params: Params, source: Path, manifest: Manifest) -> SliceFacts:
-    """What slices need of the images: the columns that rules name, and the digests of the detector's golden set."""
-    paths = [image.path for image in manifest.images]
-    golden = workspace.root / "detectors" / workspace.detector / "golden.txt"
-    lines = golden.read_text(encoding="utf-8").splitlines() if golden.exists() else []
-    digests = tuple(line.split()[0] for line in lines if line.strip())
-    return SliceFacts(columns=read_columns(source, params.evaluate.slices, paths), golden=digests)
+def _slice_facts(params: Params, source: Path, manifest: Manifest, golden: Sequence[GoldenImage]) -> SliceFacts:
+    """What slices need of the images: the columns that rules name, and the golden digests."""
+    columns = read_columns(source, params.evaluate.slices, [image.path for image in manifest.images])
+    return SliceFacts(columns=columns, golden=tuple(image.sha256 for image in golden))
 
 
 def _base(

@@ -22,7 +22,17 @@ from nightowl.registry.record import BundleRecord
 from nightowl.registry.sums import write_sums
 from nightowl.training.base import BaseWeights
 
-PINNED = ("manifest.jsonl", "findings.json", "base.json", "champion.json", "reference.json", "decisions.json", "slices.json")
+PINNED = (
+    "manifest.jsonl",
+    "findings.json",
+    "base.json",
+    "champion.json",
+    "reference.json",
+    "decisions.json",
+    "slices.json",
+    "golden.txt",
+    "previous.json",
+)
 
 
 @dataclass(frozen=True)

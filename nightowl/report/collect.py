@@ -15,6 +15,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from nightowl.data.audit import Audit
 from nightowl.data.findings import Finding, read_findings
 from nightowl.data.images import decode_bgr, verified_bytes
 from nightowl.data.manifest import SPLITS, Image, Manifest, Split, read_manifest
@@ -29,7 +30,17 @@ from nightowl.export.parity import Parity
 from nightowl.files import sha256_file
 from nightowl.params import Params, load_params
 from nightowl.records import Record
-from nightowl.report.content import DataSummary, ExportSummary, Gallery, Lineage, NightFacts, ReportContent, SplitSummary
+from nightowl.report.audit import view_of
+from nightowl.report.content import (
+    AuditView,
+    DataSummary,
+    ExportSummary,
+    Gallery,
+    Lineage,
+    NightFacts,
+    ReportContent,
+    SplitSummary,
+)
 from nightowl.report.gallery import build_gallery
 from nightowl.report.history import read_history
 from nightowl.settings import Settings
@@ -65,6 +76,7 @@ def collect(workspace: Workspace, night: NightFacts) -> ReportContent:
         gallery=_gallery(workspace, dataset, curves) if dataset and curves else None,
         data=summarise(dataset) if dataset else None,
         findings=_findings(workspace, night),
+        audit=_audit(workspace) if night.finished("prepare") else None,
         export=_export(workspace) if night.finished("export") else None,
     )
 
@@ -99,6 +111,14 @@ def _dataset(workspace: Workspace, night: NightFacts) -> Manifest | None:
 def _findings(workspace: Workspace, night: NightFacts) -> tuple[Finding, ...] | None:
     found = _read(read_findings, workspace.quarantine if night.finished("prepare") else workspace.findings)
     return None if found is None else tuple(found)
+
+
+def _audit(workspace: Workspace) -> AuditView | None:
+    audit = _record(Audit, workspace.audit)
+    if audit is None:
+        return None
+    manifest, findings = read_manifest(workspace.manifest), read_findings(workspace.quarantine)
+    return view_of(audit, findings, manifest, source_folder(workspace.settings, workspace.detector))
 
 
 def _gallery(workspace: Workspace, dataset: Manifest, curves: Curves) -> Gallery | None:

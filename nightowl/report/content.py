@@ -6,6 +6,7 @@ A part that is None was not made in this night, and the page says so; it is neve
 from datetime import datetime
 from typing import Literal
 
+from nightowl.data.audit import Audit
 from nightowl.data.findings import Finding
 from nightowl.data.manifest import Split
 from nightowl.evaluation.champion import ChampionRecord
@@ -125,6 +126,33 @@ class Gallery(Record):
     best: tuple[Thumbnail, ...]
 
 
+class AuditPicture(Record):
+    """An image of an example, scaled to `width` x `height`; `box` (xyxy, in its pixels) is the one at fault. `note` says why
+    there are no pixels."""
+
+    path: str
+    width: int
+    height: int
+    jpeg: str | None
+    note: str | None
+    box: tuple[float, float, float, float] | None
+
+
+class AuditExample(Record):
+    """A finding with what it is about: one image, or two that are the same."""
+
+    finding: Finding
+    pictures: tuple[AuditPicture, ...]
+
+
+class AuditView(Record):
+    """An audit with the first finding of each of its rows, and examples to look at."""
+
+    audit: Audit
+    first: tuple[Finding, ...]
+    examples: tuple[AuditExample, ...]
+
+
 class ExportSummary(Record):
     """The artefact that ships against the weights it came from; sizes in bytes."""
 
@@ -161,4 +189,5 @@ class ReportContent(Record):
     gallery: Gallery | None = None
     data: DataSummary | None = None
     findings: tuple[Finding, ...] | None = None
+    audit: AuditView | None = None
     export: ExportSummary | None = None

@@ -77,10 +77,10 @@ def choose(errors: NDArray[np.int64], num_truth: NDArray[np.int64]) -> tuple[lis
     return worst, best
 
 
-def encode_jpeg(image_bgr: NDArray[np.uint8]) -> tuple[str, int, int]:
-    """The image (H, W, 3) as a base64 JPEG, MAX_SIDE_PX a side and about MAX_JPEG_BYTES at most; its width, its height."""
+def encode_jpeg(image_bgr: NDArray[np.uint8], max_side_px: int = MAX_SIDE_PX) -> tuple[str, int, int]:
+    """The image (H, W, 3) as a base64 JPEG, `max_side_px` a side and about MAX_JPEG_BYTES at most; its width, its height."""
     picture = PIL.Image.fromarray(np.ascontiguousarray(image_bgr[..., ::-1]))
-    picture.thumbnail((MAX_SIDE_PX, MAX_SIDE_PX), PIL.Image.Resampling.LANCZOS)
+    picture.thumbnail((max_side_px, max_side_px), PIL.Image.Resampling.LANCZOS)
     content = b""
     for quality in _QUALITIES:
         out = io.BytesIO()

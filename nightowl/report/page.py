@@ -43,7 +43,7 @@ def render(content: ReportContent) -> str:
     candidate, curves = content.candidate, content.curves
     rows = class_rows(candidate, content.champion) if candidate else ()
     return (
-        _environment()
+        environment()
         .get_template("page.html.j2")
         .render(
             content=content,
@@ -79,8 +79,9 @@ def parts(content: ReportContent) -> tuple[str, ...]:
             "images": content.gallery,
             "checks": content.verdict,
         }
-        return ("stages", *(part for part, found in there.items() if found is not None), "data", "lineage")
-    return ("checks", "metrics", "training", "curves", "images", "data", "export", "stages", "lineage")
+        audit = ("audit",) if content.audit else ()
+        return ("stages", *(part for part, found in there.items() if found is not None), "data", *audit, "lineage")
+    return ("checks", "metrics", "training", "curves", "images", "data", "audit", "export", "stages", "lineage")
 
 
 def _history_chart(chart: HistoryChart, content: ReportContent) -> Chart:
@@ -97,7 +98,8 @@ def _history_chart(chart: HistoryChart, content: ReportContent) -> Chart:
 
 
 @cache
-def _environment() -> Environment:
+def environment() -> Environment:
+    """The one template environment, which escapes always."""
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES),
         autoescape=True,

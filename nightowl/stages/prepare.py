@@ -1,23 +1,26 @@
-"""prepare: the pinned data set, verified and decoded, without what is broken.
+"""prepare: the pinned data set, audited and decoded, without what is broken or leaks.
 
-Writes `dataset.jsonl` (a manifest of what is usable), `quarantine.json` (every finding, of pinning and of here) and
-`prepare.json` (counts). An image that is gone, or is not the one that was pinned, stops it; one that does not decode is
-quarantined.
+Writes `dataset.jsonl` (a manifest of what is usable), `quarantine.json` (every finding, of pinning and of here), `audit.json`
+(findings by kind, severity and policy, and drift), `barred.txt` (what may never be trained on) and `prepare.json` (counts). An
+image that is gone, or is not the one that was pinned, stops it, and so does a finding whose policy is to fail.
 """
 
-from collections.abc import Sequence
 from pathlib import Path
 
+from pydantic import TypeAdapter
+
+from nightowl.data.figures import DatasetFigures
 from nightowl.data.findings import read_findings, write_findings
-from nightowl.data.images import decode_bgr, verified_bytes
-from nightowl.data.manifest import Image, read_manifest, write_manifest
-from nightowl.data.prepared import prepare, require_usable
+from nightowl.data.golden import golden_text, read_golden
+from nightowl.data.look_store import LookStore
+from nightowl.data.looks import looks_of
+from nightowl.data.manifest import read_manifest, write_manifest
+from nightowl.data.prepared import Beside, prepare, require_usable
 from nightowl.data.source import source_folder
-from nightowl.data.threads import in_threads
 from nightowl.errors import DataError
-from nightowl.files import write_record
+from nightowl.files import write_atomic, write_record
 from nightowl.params import Params
-from nightowl.progress import track
+from nightowl.settings import home_of
 from nightowl.stages.frame import main
 from nightowl.stages.workspace import Workspace
 
@@ -31,26 +34,25 @@ def run(params: Params, workspace: Workspace, out: Path) -> None:
             f"now; pin again: nightowl inputs pin {workspace.detector}"
         )
     source = source_folder(workspace.settings, workspace.detector)
-    prepared = prepare(manifest, read_findings(workspace.findings), undecodable(source, manifest.images))
+    looks = looks_of(source, manifest.images, LookStore(home_of(workspace.settings)))
+    beside = Beside(read_golden(workspace.golden), read_previous(workspace.previous))
+    prepared = prepare(manifest, read_findings(workspace.findings), looks, params.prepare.audit, beside)
     require_usable(prepared, params.prepare.max_quarantined_fraction)
     write_manifest(out / "dataset.jsonl", prepared.dataset)
     write_findings(out / "quarantine.json", list(prepared.findings))
+    write_record(out / "audit.json", prepared.audit)
+    write_atomic(out / "barred.txt", golden_text(prepared.barred))
     write_record(out / "prepare.json", prepared.summary)
 
 
-def undecodable(source: Path, images: Sequence[Image]) -> dict[str, str]:
-    """Path to fault of each image that does not decode whole. Raises DataError when one is gone or changed."""
-    faults = in_threads(lambda image: _fault(source, image), images, "verifying images", track)
-    return {image.path: fault for image, fault in zip(images, faults, strict=True) if fault is not None}
-
-
-def _fault(source: Path, image: Image) -> str | None:
-    content = verified_bytes(source, image)
+def read_previous(path: Path) -> DatasetFigures | None:
+    """The pinned figures of the champion's data, None while there is no champion. Raises DataError when they are not pinned."""
     try:
-        decode_bgr(content, image.path)
-    except DataError as error:
-        return str(error)
-    return None
+        return TypeAdapter(DatasetFigures | None).validate_json(path.read_bytes())
+    except FileNotFoundError:
+        raise DataError(f"{path}: not pinned; run: nightowl inputs pin DETECTOR") from None
+    except ValueError as error:
+        raise DataError(f"{path}: not the figures of a data set ({error}); pin the inputs again") from error
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import torch
 
 import nightowl.training
 from nightowl.data import images, manifest
+from nightowl.data.golden import read_golden, refuse_barred
 from nightowl.data.manifest import Manifest, read_manifest
 from nightowl.data.source import source_folder
 from nightowl.errors import SettingsError, WeightsError
@@ -51,6 +52,7 @@ def run(params: Params, workspace: Workspace, out: Path) -> None:
     with training_run(home_of(workspace.settings) / "checkpoints" / workspace.detector, key) as folder:
         found = latest(folder)
         if found is None or not found[0].finished:
+            refuse_barred(dataset, read_golden(workspace.golden), read_golden(workspace.barred))
             view = write_view(dataset, source_folder(workspace.settings, workspace.detector), folder / "view")
             plan = _plan(params, workspace.settings, dataset, view, base, folder / "work")
             found = _train(plan, folder, found)

@@ -55,6 +55,21 @@ class Workspace:
         """The pinned SliceFacts: what is known of images beyond the manifest, to divide test by."""
         return self.inputs / "slices.json"
 
+    @property
+    def golden(self) -> Path:
+        """The pinned golden set, `sha256  path` a line; empty while there is none."""
+        return self.inputs / "golden.txt"
+
+    @property
+    def golden_source(self) -> Path:
+        """The golden set as it is committed with the detector; absent while there is none."""
+        return self.root / "detectors" / self.detector / "golden.txt"
+
+    @property
+    def previous(self) -> Path:
+        """The pinned DatasetFigures of the champion's data, or `null` while there is no champion."""
+        return self.inputs / "previous.json"
+
     def out(self, stage: str) -> Path:
         """The folder that `stage` publishes, whole."""
         return self.root / "out" / self.detector / stage
@@ -67,6 +82,16 @@ class Workspace:
     @property
     def quarantine(self) -> Path:
         return self.out("prepare") / "quarantine.json"
+
+    @property
+    def audit(self) -> Path:
+        """The Audit of what was pinned."""
+        return self.out("prepare") / "audit.json"
+
+    @property
+    def barred(self) -> Path:
+        """Golden images and their copies, `sha256  path` a line: what may never be trained on."""
+        return self.out("prepare") / "barred.txt"
 
     @property
     def weights(self) -> Path:

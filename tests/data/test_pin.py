@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 
 from nightowl.data import pin
 from nightowl.data.findings import Finding
+from nightowl.data.golden import GoldenImage
 from nightowl.data.manifest import Box, Image, Manifest, in_order, read_manifest, write_manifest
 from nightowl.data.pin import build_manifest
 from nightowl.errors import DataError
 from nightowl.files import sha256_file
-from nightowl.params import DataParams
+from nightowl.params import DataParams, SplitParams
 from nightowl.progress import untracked
 from tests.datasets import (
     CLASSES,
@@ -155,13 +156,28 @@ def test_one_folder_as_val_and_test_is_val_and_test_is_taken_by_hash(tmp_path: P
     assert all(image.path.startswith("images/train/") for image in manifest.of("test"))
 
 
-def test_equal_content_in_two_splits_is_said(tmp_path: Path) -> None:
+def test_golden_images_are_test_wherever_they_lie_and_a_missing_one_is_said(tmp_path: Path) -> None:
     source = write_yolo_dataset(tmp_path / "data", a_dataset(3, 2, 2))
-    copy = (source / "images" / "train" / "train000.png").read_bytes()
-    write_text(source / "images" / "test" / "test001.png", copy)
-    (finding,) = build(source)[1]
-    assert (finding.kind, finding.path, finding.action) == ("same_content", "images/train/train000.png", "kept")
-    assert finding.detail == "same content as images/test/test001.png of test, while it is in train"
+    golden = [
+        GoldenImage(sha256_file(source / "images" / "val" / "val000.png"), "an/old/name.png"),
+        GoldenImage("a" * 64, "gone.png"),
+    ]
+    manifest, findings = build_manifest(source, AUTO, tmp_path / "cache.json", untracked, golden)
+    assert manifest.num_images() == {"train": 3, "val": 1, "test": 3}
+    assert manifest.split_rule == "train, val and test as given; 1 golden images are test"
+    assert [(f.kind, f.path) for f in findings] == [("golden_missing", "gone.png")]
+
+
+def test_a_table_beside_the_data_keeps_a_lot_together(tmp_path: Path) -> None:
+    source = write_yolo_dataset(tmp_path / "data", a_dataset(60, 0, 0))
+    rows = "".join(f"train{number:03}.png,lot{number // 3}\n" for number in range(60))
+    write_text(source / "lots.csv", f"image,lot\n{rows}")
+    manifest, _ = build(source, params=DataParams(split=SplitParams(group_table="lots.csv", group_column="lot")))
+    lots: dict[int, set[str]] = {}
+    for image in manifest.images:
+        lots.setdefault(int(Path(image.path).stem[-3:]) // 3, set()).add(image.split)
+    assert all(len(splits) == 1 for splits in lots.values())
+    assert manifest.split_rule.endswith("by hash of the column lot of lots.csv")
 
 
 def test_the_digest_of_data_params_covers_every_value() -> None:

@@ -11,7 +11,7 @@ GOOD = Box(0, 1, 2, 30, 40)
 
 
 def a_manifest(num: int = 30, boxes: tuple[Box, ...] = (GOOD,)) -> Manifest:
-    images = [Image(f"{number:03}.jpg", "0" * 64, 1, 64, 48, SPLITS[number % 3], boxes) for number in range(num)]
+    images = [Image(f"{number:03}.jpg", f"{number:064x}", 1, 64, 48, SPLITS[number % 3], boxes) for number in range(num)]
     return Manifest(("scratch", "dent"), tuple(images), "rule", "digest")
 
 
@@ -26,7 +26,8 @@ def finding(path: str) -> Finding:
 def test_sound_data_stays_as_it_is() -> None:
     manifest = a_manifest()
     prepared = prepare(manifest, [], {})
-    assert prepared.dataset == manifest and prepared.findings == ()
+    assert prepared.dataset == manifest
+    assert [f.kind for f in prepared.findings] == ["class_without_boxes", "no_background_images"]
     summary = prepared.summary
     assert (summary.images, summary.boxes) == ({"train": 10, "val": 10, "test": 10}, {"scratch": 30, "dent": 0})
     assert (summary.broken_fraction, summary.dataset_version) == (0, manifest.version())
@@ -43,7 +44,8 @@ def test_broken_images_and_boxes_leave_with_a_finding_each_and_are_counted() -> 
     summary = prepared.summary
     assert (summary.quarantined_images, summary.quarantined_boxes, summary.clipped_boxes) == (2, 2, 1)
     assert summary.broken_fraction == 3 / 31, "gone, 000 and 001; a clipped or doubled box loses nothing"
-    assert summary.findings == {"duplicate_box": 1, "out_of_frame_box": 1, "unreadable_image": 2, "zero_area_box": 1}
+    broken = {"duplicate_box": 1, "out_of_frame_box": 1, "unreadable_image": 2, "zero_area_box": 1}
+    assert summary.findings == broken | {"class_without_boxes": 1, "no_background_images": 1}
 
 
 def test_more_broken_images_than_allowed_stop_it() -> None:

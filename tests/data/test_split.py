@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nightowl.data.manifest import Split
@@ -53,6 +53,24 @@ def test_growing_the_data_moves_no_image(names: set[str], random: "st.random.Ran
     before, _ = take_splits(small, PARAMS)
     after, _ = take_splits(dict.fromkeys(grown), PARAMS)
     assert {path: after[path] for path in small} == before
+
+
+@settings(max_examples=40)
+@given(st.dictionaries(st.integers(0, 400), st.integers(0, 30), min_size=60), st.randoms(), st.floats(0.3, 0.9))
+def test_growing_grouped_data_moves_no_image_and_tears_no_group(
+    lots: dict[int, int], random: "st.random.Random", share: float
+) -> None:
+    images = {f"{number}.jpg": f"lot{lot}" for number, lot in lots.items()}
+    before = dict.fromkeys(random.sample(sorted(images), round(share * len(images))))
+    params = SplitParams(val_fraction=0.3, test_fraction=0.3)
+    try:
+        small, _ = take_splits(before, params, images)
+    except DataError:
+        return  # too few lots to divide
+    grown, _ = take_splits(dict.fromkeys(images), params, images)
+    assert {path: grown[path] for path in before} == small
+    for lot in set(images.values()):
+        assert len({grown[path] for path in images if images[path] == lot}) == 1
 
 
 def test_a_role_is_the_same_on_every_machine() -> None:

@@ -39,6 +39,8 @@ def test_a_bundle_holds_everything_that_its_making_depended_on(tmp_path: Path) -
         "inputs/champion.json",
         "inputs/decisions.json",
         "inputs/slices.json",
+        "inputs/golden.txt",
+        "inputs/previous.json",
     }
     assert BundleRecord.model_validate_json((folder / "record.json").read_bytes()) == record
 

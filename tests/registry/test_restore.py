@@ -54,7 +54,9 @@ def test_a_clean_clone_gets_the_inputs_of_a_version(registry: Registry, tmp_path
         "champion.json",
         "decisions.json",
         "findings.json",
+        "golden.txt",
         "manifest.jsonl",
+        "previous.json",
         "reference.json",
         "slices.json",
     ]

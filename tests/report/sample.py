@@ -12,7 +12,9 @@ import numpy as np
 import PIL.Image
 from numpy.typing import NDArray
 
+from nightowl.audit_params import AuditParams
 from nightowl.boards.board import draw_board
+from nightowl.data.audit import Audit, rows_of
 from nightowl.data.findings import Finding, write_findings
 from nightowl.data.manifest import Image, Manifest, Split, write_manifest
 from nightowl.data.source import record_source
@@ -108,6 +110,8 @@ def _inputs(workspace: Workspace, dataset: Manifest) -> None:
     ]
     write_findings(workspace.findings, findings)
     write_findings(workspace.quarantine, findings)
+    rows = rows_of(findings, 100, AuditParams())
+    write_record(workspace.audit, Audit(dataset_version="d" * 64, num_images=100, compared_with=None, rows=rows, drift=()))
     write_record(workspace.base, BaseWeights(kind="yaml", name="yolo11n.yaml", sha256=None))
     for path in (workspace.champion, workspace.reference):
         write_champion(path, _champion(dataset.classes))

@@ -20,7 +20,10 @@ def test_a_whole_night_is_read_whole(contents: dict[str, ReportContent]) -> None
 @pytest.mark.parametrize(
     ("done", "absent"),
     [
-        (0, {"verdict", "candidate", "champion", "curves", "champion_curves", "model", "history", "gallery", "export"}),
+        (
+            0,
+            {"audit", "verdict", "candidate", "champion", "curves", "champion_curves", "model", "history", "gallery", "export"},
+        ),
         (1, {"verdict", "candidate", "champion", "curves", "champion_curves", "model", "history", "gallery", "export"}),
         (2, {"verdict", "candidate", "champion", "curves", "champion_curves", "gallery", "export"}),
         (3, {"verdict", "export"}),

@@ -11,7 +11,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from nightowl.data.findings import Finding
+from nightowl.data.findings import Action, Finding, Kind
 from nightowl.data.formats.classes import check_names, class_order
 from nightowl.data.formats.listing import Labelled, Listing, content_of, inside, read_text, relative, require_folder
 from nightowl.data.manifest import SPLITS, Box, Split
@@ -43,7 +43,7 @@ def coco_evidence(root: Path, params: DataParams) -> list[str]:
 
 
 def list_coco(root: Path, params: DataParams) -> Listing:
-    """The data set in `root`. Raises DataError on a broken file, two files for one split, or an unknown category id."""
+    """The data set in `root`. Raises DataError on a broken file, or two files for one split."""
     files = _parsed(root, params)
     names = _class_names(files)
     used = {name for file in files for name in _used_names(file, root)}
@@ -164,16 +164,10 @@ def _class_names(files: list[CocoFile]) -> tuple[str, ...]:
 
 
 def _used_names(file: CocoFile, root: Path) -> set[str]:
-    """The class names that boxes of one file have. Raises DataError on a category id that the file does not declare."""
+    """The class names that boxes of one file have."""
     known = _by_id(file)
-    for row in file.annotations:
-        if _whole(row, "category_id", root / file.path) not in known:
-            ids = ", ".join(map(str, sorted(known)))
-            raise DataError(
-                f"{root / file.path}: annotation {row.get('id')}: category id {row['category_id']}, but the file has "
-                f"{len(known)} categories (ids {ids}); add the category or correct the annotation"
-            )
-    return {known[_whole(row, "category_id")] for row in file.annotations}
+    numbers = {_whole(row, "category_id", root / file.path) for row in file.annotations}
+    return {known[number] for number in numbers if number in known}
 
 
 def _labelled(root: Path, params: DataParams, file: CocoFile, classes: tuple[str, ...]) -> tuple[list[Labelled], list[Finding]]:
@@ -187,13 +181,18 @@ def _labelled(root: Path, params: DataParams, file: CocoFile, classes: tuple[str
             if not isinstance(image_id, int) or image_id not in absent:
                 findings.append(_finding("label_without_image", file.path, f"{said}: no image id {image_id}"))
             continue
-        corners = _corners(row.get("bbox"))
+        corners, number = _corners(row.get("bbox")), _whole(row, "category_id")
+        if number not in names:
+            ids = ", ".join(map(str, sorted(names)))
+            detail = f"{said}: category id {number}, but the file has {len(names)} categories (ids {ids}); add or correct it"
+            findings.append(_finding("unknown_class", paths[image_id], detail, "box quarantined"))
+            continue
         if corners is None:
             findings.append(
                 _finding("unparsable_label", paths[image_id], f"{said}: bbox is {str(row.get('bbox'))[:80]}, not 4 numbers")
             )
             continue
-        class_id = classes.index(names[_whole(row, "category_id")])
+        class_id = classes.index(names[number])
         boxes[image_id].append(Box(class_id, *corners, ignore=bool(row.get("iscrowd"))))
     return [Labelled(paths[number], file.split, tuple(found)) for number, found in boxes.items()], findings
 
@@ -250,5 +249,5 @@ def _base(root: Path, params: DataParams, file: CocoFile, names: list[str]) -> P
     return places[hits.index(max(hits))]
 
 
-def _finding(kind: str, path: str, detail: str) -> Finding:
-    return Finding.model_validate({"kind": kind, "path": path, "detail": detail, "action": "left out"})
+def _finding(kind: Kind, path: str, detail: str, action: Action = "left out") -> Finding:
+    return Finding(kind=kind, path=path, detail=detail, action=action)

@@ -73,6 +73,12 @@ def is_image(path: Path | str) -> bool:
     return PurePosixPath(path).suffix.lower() in IMAGE_SUFFIXES
 
 
+def names_of(path: str) -> set[str]:
+    """The names by which a list or a table may mean the image at `path`."""
+    whole = PurePosixPath(path)
+    return {path, whole.with_suffix("").as_posix(), whole.name, whole.stem}
+
+
 def images_below(root: Path, folder: Path) -> list[str]:
     """Paths inside `root` of the image files below `folder`, sorted."""
     return sorted(relative(root, path) for path in walk_files(folder) if is_image(path))

@@ -6,10 +6,10 @@ said; an image that none of them names is left out, with a finding.
 
 from collections import defaultdict
 from dataclasses import replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from nightowl.data.findings import Finding
-from nightowl.data.formats.listing import Labelled, Listing, content_of, inside, read_lines, relative
+from nightowl.data.formats.listing import Labelled, Listing, content_of, inside, names_of, read_lines, relative
 from nightowl.data.manifest import SPLITS, Split
 from nightowl.errors import DataError
 from nightowl.params import DataParams
@@ -39,7 +39,7 @@ def split_by_lists(root: Path, listing: Listing, lists: dict[Split, Path]) -> Li
     images = {image.path: image for image in listing.images}
     by_name = _by_name(images)
     placed, findings = list[Labelled](), list[Finding]()
-    explained = {key for finding in listing.findings for key in _keys(finding.path)}
+    explained = {key for finding in listing.findings for key in names_of(finding.path)}
     for split, path in lists.items():
         for name in _names(root, path):
             found = by_name.get(name, set())
@@ -81,12 +81,6 @@ def _names(root: Path, path: Path) -> list[str]:
 def _by_name(images: dict[str, Labelled]) -> dict[str, set[str]]:
     found: dict[str, set[str]] = defaultdict(set)
     for path in images:
-        for key in _keys(path):
+        for key in names_of(path):
             found[key].add(path)
     return found
-
-
-def _keys(path: str) -> set[str]:
-    """The names by which a list may mean `path`."""
-    whole = PurePosixPath(path)
-    return {path, whole.with_suffix("").as_posix(), whole.name, whole.stem}

@@ -27,7 +27,7 @@ from nightowl.data.formats.listing import (
     require_folder,
     split_of_folder,
 )
-from nightowl.data.formats.yolo_labels import parse_labels, stray_labels
+from nightowl.data.formats.yolo_labels import once_each, parse_labels, stray_labels
 from nightowl.data.manifest import SPLITS, Box, Split
 from nightowl.errors import DataError
 from nightowl.params import DataParams
@@ -45,7 +45,7 @@ def yolo_evidence(root: Path, params: DataParams) -> list[str]:
 
 
 def list_yolo(root: Path, params: DataParams) -> Listing:
-    """The data set in `root`. Raises DataError on faults of the yaml, a missing folder, or a class id outside the names."""
+    """The data set in `root`. Raises DataError on faults of the yaml or a missing folder."""
     yamls = _yamls(root, params)
     if len(yamls) > 1:
         listed = ", ".join(path.name for path in yamls)
@@ -207,4 +207,4 @@ def _labelled(
         if (boxes := parsed[image]) is not None
     ]
     used = {names[box.class_id] for image in images for box in image.boxes}
-    return images, findings, used
+    return images, once_each(findings), used

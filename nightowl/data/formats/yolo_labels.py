@@ -1,17 +1,19 @@
 """YOLO label files: one object a line, `class cx cy w h` or `class x1 y1 x2 y2 x3 y3 …`, in fractions of the image's sides.
 
-A byte order mark, CRLF, tabs, commas between the numbers and `0.0` for a class are tolerated. A line that cannot be read is a
-finding and is left out; a file that cannot be read quarantines its image; a class id outside the names stops everything.
+A byte order mark, CRLF, commas between the numbers, tabs and `0.0` for a class are tolerated; the first three are said.
+A line that cannot be read, or whose class id is outside the names, is a finding and is left out; a file that cannot be read
+quarantines its image.
 """
 
 import math
 import re
+from codecs import BOM_UTF8
+from collections import Counter
 from pathlib import Path, PurePosixPath
 
 from nightowl.data.findings import Finding
 from nightowl.data.formats.listing import is_image, relative
 from nightowl.data.manifest import Box
-from nightowl.errors import DataError
 
 # Text files that annotation tools leave among label files.
 _NOT_LABELS = re.compile(r"(classes|notes|obj|README.*|train|val|valid|test)\.(txt|names)", re.IGNORECASE)
@@ -27,21 +29,21 @@ def label_path(image: str) -> str:
 def parse_labels(root: Path, image: str, names: tuple[str, ...], where: str) -> tuple[tuple[Box, ...] | None, list[Finding]]:
     """The boxes of `image` in fractions (xyxy), None when its label file is unreadable, and what is wrong with it.
 
-    Raises:
-        DataError: when a class id is not among `names`.
+    `where` is the file that has the `names`.
     """
     if not (root / image).is_file():
         return None, [_finding("label_without_image", image, "listed, but there is no such file", "left out")]
     path = label_path(image)
     try:
-        text = (root / path).read_text(encoding="utf-8-sig")
+        content = (root / path).read_bytes()
+        text = content.decode("utf-8-sig")
     except FileNotFoundError:
         return (), [_finding("image_without_label", image, f"no {path}: taken as background", "kept")]
     except UnicodeDecodeError as error:
         return None, [_finding("unparsable_label", image, f"{path}: not readable as text: {error}", "image quarantined")]
     except OSError as error:
         return None, [_finding("unparsable_label", image, f"{path}: {error.strerror}", "image quarantined")]
-    boxes, findings = [], []
+    boxes, findings = [], [_finding("label_format", path, oddity, "kept") for oddity in _oddities(content)]
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip():
             continue
@@ -51,10 +53,11 @@ def parse_labels(root: Path, image: str, names: tuple[str, ...], where: str) -> 
                 _finding("unparsable_label", image, f"{path} line {number}: {box}: {line.strip()[:60]!r}", "left out")
             )
         elif not 0 <= box.class_id < len(names):
-            raise DataError(
-                f"{root / path} line {number}: class id {box.class_id}, but {where} has {len(names)} names "
+            detail = (
+                f"{path} line {number}: class id {box.class_id}, but {where} has {len(names)} names "
                 f"(ids 0 to {len(names) - 1}); add the name or correct the label"
             )
+            findings.append(_finding("unknown_class", image, detail, "box quarantined"))
         else:
             boxes.append(box)
     return tuple(boxes), findings
@@ -78,6 +81,29 @@ def parse_line(line: str) -> Box | str:
         xs, ys = values[0::2], values[1::2]
         return Box(int(class_number), min(xs), min(ys), max(xs), max(ys))
     return f"expected a class and 4 numbers, or a class and at least 3 points, found {len(fields)} numbers"
+
+
+def once_each(findings: list[Finding]) -> list[Finding]:
+    """`findings` with those on the form of label files as one for each form, which says how many files have it."""
+    first: dict[str, Finding] = {}
+    for finding in findings:
+        if finding.kind == "label_format":
+            first.setdefault(finding.detail, finding)
+    num = Counter(finding.detail for finding in findings if finding.kind == "label_format")
+    said = [
+        f.model_copy(update={"detail": f"{num[oddity]} label files {oddity}; read all the same"}) for oddity, f in first.items()
+    ]
+    return [*(finding for finding in findings if finding.kind != "label_format"), *said]
+
+
+def _oddities(content: bytes) -> list[str]:
+    """What is unusual in the form of a label file, all of which is understood."""
+    odd = {
+        "begin with a byte order mark": content.startswith(BOM_UTF8),
+        "end their lines in CRLF": b"\r\n" in content,
+        "have commas between the numbers": b"," in content,
+    }
+    return [what for what, is_so in odd.items() if is_so]
 
 
 def stray_labels(root: Path, images: set[str]) -> list[Finding]:

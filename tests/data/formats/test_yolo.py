@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -206,16 +207,35 @@ def test_an_unreadable_line_is_a_finding_and_the_others_stay(tmp_path: Path) -> 
 def test_byte_order_mark_crlf_and_empty_lines_are_tolerated(tmp_path: Path, label: str) -> None:
     listing = read(one_image(tmp_path, label=label))
     assert listing.images == (Labelled("images/a.png", "train", (BOX,)),)
-    assert listing.findings == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda text: text, None),
+        (lambda text: "\ufeff" + text, "2 label files begin with a byte order mark; read all the same"),
+        (lambda text: text.replace("\n", "\r\n"), "2 label files end their lines in CRLF; read all the same"),
+        (lambda text: text.replace(" ", ", "), "2 label files have commas between the numbers; read all the same"),
+    ],
+)
+def test_an_unusual_form_is_said_once_with_the_number_of_files(
+    tmp_path: Path, change: Callable[[str], str], said: str | None
+) -> None:
+    root = write_yolo_dataset(tmp_path, [Sample("a"), Sample("b")])
+    for name in "ab":
+        write_text(root / "labels" / "train" / f"{name}.txt", change(LINE))
+    found = [(f.kind, f.path, f.detail, f.action) for f in read(root).findings]
+    assert found == ([("label_format", "labels/train/a.txt", said, "kept")] if said else [])
 
 
 @pytest.mark.parametrize("number", [2, -1, 80])
-def test_a_class_id_outside_the_names_stops_with_file_line_id_and_count(tmp_path: Path, number: int) -> None:
-    with pytest.raises(DataError) as raised:
-        read(one_image(tmp_path, label=LINE + f"{number} 0.5 0.5 0.1 0.1\n"))
-    assert str(raised.value) == (
-        f"{tmp_path}/labels/a.txt line 2: class id {number}, but data.yaml has 2 names (ids 0 to 1); "
-        "add the name or correct the label"
+def test_a_class_id_outside_the_names_is_a_finding_with_file_line_id_and_count(tmp_path: Path, number: int) -> None:
+    listing = read(one_image(tmp_path, label=LINE + f"{number} 0.5 0.5 0.1 0.1\n"))
+    assert listing.images[0].boxes == (BOX,)
+    (finding,) = listing.findings
+    assert (finding.kind, finding.path, finding.action) == ("unknown_class", "images/a.png", "box quarantined")
+    assert finding.detail == (
+        f"labels/a.txt line 2: class id {number}, but data.yaml has 2 names (ids 0 to 1); add the name or correct the label"
     )
 
 
