@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nightowl.data.cache.entries import aligned
@@ -114,11 +115,20 @@ def _unneeded(versions: Iterable[Version], shards: Iterable[Stored]) -> list[Sto
 
 
 def _version(place: Place, index: Path) -> Version:
-    table = pq.read_table(index, columns=["shard", "num_bytes"])
-    shards = frozenset(place.shards / name for name in table["shard"].unique().to_pylist())
-    num_bytes = sum(map(aligned, table["num_bytes"].to_pylist()))
+    """What an index says; one that cannot be read needs nothing, as nobody can use it."""
+    names, sizes = _columns(index)
+    shards = frozenset(place.shards / name for name in names)
     with trying(index.with_suffix(".use")) as alone:
-        return Version(index, len(table), num_bytes, shards, index.stat().st_mtime, not alone)
+        return Version(index, len(sizes), sum(map(aligned, sizes)), shards, index.stat().st_mtime, not alone)
+
+
+def _columns(index: Path) -> tuple[frozenset[str], list[int]]:
+    """The shards that an index names, and the bytes of each image."""
+    try:
+        table = pq.read_table(index, columns=["shard", "num_bytes"])
+    except (OSError, ValueError, pa.ArrowException):
+        return frozenset(), []
+    return frozenset(table["shard"].unique().to_pylist()), table["num_bytes"].to_pylist()
 
 
 def _remove(version: Version) -> bool:

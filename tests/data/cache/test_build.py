@@ -2,6 +2,7 @@ from pathlib import Path
 
 import cv2
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from nightowl.data.cache.build import Recipe
@@ -94,3 +95,12 @@ def test_shards_are_cut_by_bytes_and_read_as_one(tmp_path: Path, recipe: Recipe)
     many = source.build(tmp_path / "many", recipe, shard_bytes=3_000)
     assert len(list((tmp_path / "many").glob("*/shards/*"))) > 3
     assert all(np.array_equal(one.image(number), many.image(number)) for number in range(len(one)))
+
+
+def test_the_documented_layout_is_read_with_numpy_and_pyarrow_alone(tmp_path: Path) -> None:
+    packed = a_source(tmp_path / "source", 5).build(tmp_path / "home")
+    shard = next((tmp_path / "home").glob("*/shards/*"))
+    for number, row in enumerate(pq.read_table(shard / "index.parquet").to_pylist()):
+        assert row["shard"] == shard.name
+        pixels = np.memmap(shard / "pixels.bin", np.uint8, "r", row["offset"], (row["height"], row["width"], 3))
+        assert np.array_equal(pixels, packed.image(number))

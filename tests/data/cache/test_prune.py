@@ -88,3 +88,14 @@ def test_nothing_is_pruned_while_somebody_builds(tmp_path: Path) -> None:
 def test_a_home_without_a_cache_has_nothing_to_prune(tmp_path: Path) -> None:
     assert prune(tmp_path / "none", DAY, None) == Pruned()
     assert not (tmp_path / "none").exists()
+
+
+def test_an_index_that_cannot_be_read_goes_with_age_and_stops_nobody(tmp_path: Path) -> None:
+    source, home = a_source(tmp_path / "source", 3), tmp_path / "home"
+    packed = source.build(home)
+    broken = packed.index.with_name("broken.parquet")
+    broken.write_bytes(b"PAR1")
+    assert prune(home, DAY, None) == Pruned()
+    os.utime(broken, (0, 0))
+    assert prune(home, DAY, None) == Pruned(num_versions=1)
+    assert len(source.build(home)) == 3
