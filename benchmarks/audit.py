@@ -80,7 +80,7 @@ def search() -> None:
 
 
 def mistakes() -> None:
-    """Boards of one layout with their own faults: how many pairs of 200 are taken for copies, and how many of 20 copies found."""
+    """Boards of one layout with their own faults: pairs of 200 taken for copies, and copies of 20 found."""
     for registration in (1.0, 0.3, 0.1, 0.0):
         boards = list(boards_of_one_layout(200, registration))
         pairs, alike = _near(boards)
