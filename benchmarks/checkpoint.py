@@ -2,8 +2,8 @@
 
     python -m benchmarks.checkpoint [--folder FOLDER] [--models yolo11n yolo11x]
 
-A state is what a training with AdamW needs: weights, EMA and two moments in fp32. Steps are real ones of yolo11n (320 px, batch
-4, fp32); the same steps run with and without saving in turn, with a state in each so many steps, and the extra time of a state
+A state is what a training with AdamW needs: weights, EMA and two moments in fp32. Steps are real ones of yolo11n (160 px, batch
+2, fp32); the same steps run with and without saving in turn, with a state in each so many steps, and the extra time of a state
 is put in proportion to the time between two at the default cadence. It is processor time of all threads: as if no core were
 free for the thread that writes.
 """
@@ -30,8 +30,8 @@ from nightowl.cloud.bucket import FolderBucket
 from nightowl.training.architecture import architecture
 from nightowl.training.yolo import tasks
 
-ROUNDS, STEPS_A_STATE, STATES = 5, 8, 3
-IMAGE_SIZE, BATCH = 320, 4
+ROUNDS, STEPS_A_STATE, STATES = 5, 4, 3
+IMAGE_SIZE, BATCH = 160, 2
 
 
 class Training:

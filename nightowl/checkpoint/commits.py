@@ -43,14 +43,16 @@ class Commit(Record):
 
     @property
     def name(self) -> str:
-        return f"{COMMITS}w{self.writer:06}-c{self.count:08}.json"
+        return name_of(self.writer, self.count)
 
     @property
     def data(self) -> str:
         return data_of(self.name)
 
-    def describe(self) -> str:
-        return f"step {self.moment.step} ({self.name})"
+
+def name_of(writer: int, count: int) -> str:
+    """The key of a commit object."""
+    return f"{COMMITS}w{writer:06}-c{count:08}.json"
 
 
 def data_of(name: str) -> str:

@@ -66,6 +66,11 @@ def read_commits(bucket: Bucket) -> list[Commit]:
 def put_state(bucket: Bucket, commit: Commit, content: Content, writer: int) -> None:
     """The data, and once it is there the commit. Raises Fenced when another than `writer` is the writer by now."""
     bucket.put(commit.data, content)
+    publish(bucket, commit, writer)
+
+
+def publish(bucket: Bucket, commit: Commit, writer: int) -> None:
+    """The commit of data that is there. Raises Fenced when another than `writer` is the writer by now."""
     require_writer(bucket, writer)
     if not bucket.put_if_absent(commit.name, commit.model_dump_json(indent=2).encode()):
         raise Fenced(f"{bucket.url}{commit.name}: somebody else has committed under this name; this process ends")

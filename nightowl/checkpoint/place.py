@@ -20,8 +20,8 @@ from nightowl.checkpoint.plan import Keep
 from nightowl.checkpoint.run import Run, Say
 from nightowl.cloud.bucket import Bucket, FolderBucket
 from nightowl.cloud.s3_bucket import S3Bucket
-from nightowl.cloud.storage import parse_url
-from nightowl.errors import StageFailed
+from nightowl.cloud.storage import SCHEME, parse_url
+from nightowl.errors import SettingsError, StageFailed
 from nightowl.settings import Settings, home_of
 
 _ABANDONED_SECONDS = 30 * 24 * 3600
@@ -55,6 +55,8 @@ def places(settings: Settings, detector: str) -> tuple[FolderBucket, Bucket | No
     if named is None:
         return FolderBucket(default), None
     if "://" in named:
+        if not named.startswith(SCHEME):
+            raise SettingsError(f"checkpoints: {named}: expected a folder or {SCHEME}BUCKET/PREFIX")
         return FolderBucket(default), S3Bucket(parse_url(named), settings.s3_endpoint).under(detector)
     return FolderBucket(Path(named) / detector), None
 

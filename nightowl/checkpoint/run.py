@@ -9,14 +9,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from nightowl.checkpoint.commits import COMMITS, IDENTITY, Commit, Moment, newest_first
-from nightowl.checkpoint.copies import claim_writer, commit_names, identity_in, prune, put_state, read_commit, read_data
+from nightowl.checkpoint.commits import COMMITS, IDENTITY, Commit, Moment, data_of, name_of, newest_first
+from nightowl.checkpoint.copies import claim_writer, commit_names, identity_in, prune, publish, read_commit, read_data
 from nightowl.checkpoint.identity import Identity, require_same
 from nightowl.checkpoint.plan import Keep
-from nightowl.checkpoint.serialise import State, from_bytes
+from nightowl.checkpoint.serialise import State, from_bytes, write_state
 from nightowl.cloud.bucket import Bucket, FolderBucket
 from nightowl.errors import CheckpointError
-from nightowl.files import sha256_bytes
 
 Say = Callable[[str], None]
 
@@ -39,6 +38,7 @@ class Run:
     def __init__(self, local: FolderBucket, mirror: Bucket | None, identity: Identity, keep: Keep, say: Say) -> None:
         self.local, self.mirror, self.keep, self._say = local, mirror, keep, say
         self._identity, self._key, self._count = identity, identity.key(), 0
+        local.sweep()
         self._places: list[Bucket] = [local] if mirror is None else [local, mirror]
         for place in self._places:
             there = identity_in(place)
@@ -66,13 +66,15 @@ class Run:
         newest = self.newest()
         return newest is not None and newest.commit.moment.finished
 
-    def commit(self, moment: Moment, content: bytes) -> Commit:
-        """Commit a serialised state in the folder, and drop those that need not stay.
+    def commit(self, moment: Moment, state: State) -> Commit:
+        """Commit a state in the folder, and drop those that need not stay.
 
         Raises:
             Fenced: another process is the writer by now. OSError: not written; those committed before stand.
         """
         self._count += 1
+        data = data_of(name_of(self.writer, self._count))
+        num_bytes, sha256 = self.local.put_stream(data, lambda file: write_state(state, file))
         commit = Commit(
             writer=self.writer,
             count=self._count,
@@ -80,10 +82,10 @@ class Run:
             key=self._key,
             dataset_sha256=self._identity.dataset_sha256,
             versions=self._identity.libraries,
-            sha256=sha256_bytes(content),
-            num_bytes=len(content),
+            sha256=sha256,
+            num_bytes=num_bytes,
         )
-        put_state(self.local, commit, content, self.writer)
+        publish(self.local, commit, self.writer)
         prune(self.local, self.keep, commit)
         return commit
 

@@ -13,7 +13,7 @@ from nightowl.checkpoint.commits import Moment
 from nightowl.checkpoint.mirror import Mirror
 from nightowl.checkpoint.plan import Cadence
 from nightowl.checkpoint.run import Run
-from nightowl.checkpoint.serialise import State, to_bytes
+from nightowl.checkpoint.serialise import State
 from nightowl.errors import Fenced, StorageError, explain_os_error
 
 Clock = Callable[[], float]
@@ -123,7 +123,7 @@ class Saver:
     def _write(self, waiting: _Waiting) -> BaseException | None:
         begun = time.thread_time()
         try:
-            self._run.commit(waiting.moment, to_bytes(waiting.state))
+            self._run.commit(waiting.moment, waiting.state)
         except Fenced as error:
             return error
         except Exception as error:  # noqa: BLE001  the border of a thread: it is raised where the state is waited for

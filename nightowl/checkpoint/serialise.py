@@ -3,7 +3,7 @@ and nothing that could run."""
 
 import io
 import pickle
-from typing import Any
+from typing import IO, Any
 
 import torch
 
@@ -14,9 +14,14 @@ State = dict[str, Any]
 """What a training needs to go on: nested dicts, lists and tuples of tensors on the CPU and plain values."""
 
 
+def write_state(state: State, file: IO[bytes]) -> None:
+    """Write `state` from front to back: nothing is kept of it in memory besides."""
+    torch.save(state, file)
+
+
 def to_bytes(state: State) -> bytes:
     buffer = io.BytesIO()
-    torch.save(state, buffer)
+    write_state(state, buffer)
     return buffer.getvalue()
 
 

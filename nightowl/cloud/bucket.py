@@ -4,16 +4,18 @@ What differs between the two is nothing that a caller could notice: an object is
 found by the next listing, and `put_if_absent` lets one of many writers win.
 """
 
+import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import IO, NamedTuple, Protocol, cast
 
 from nightowl.files import fsync_folder
 
+_BEING_WRITTEN = ".put."
 Content = bytes | Path
 """What is put: bytes, or the content of a file."""
 
@@ -76,12 +78,29 @@ class FolderBucket:
         """Where an object lies."""
         return self.root / checked_key(key)
 
+    def sweep(self) -> None:
+        """Remove what writers left behind that were killed. For when nobody else writes here."""
+        for left in self.root.rglob(f"{_BEING_WRITTEN}*"):
+            left.unlink(missing_ok=True)
+
     def put(self, key: str, content: Content) -> None:
-        with self._written(key, content) as written:
+        with self._written(key, lambda file: _copy(content, file)) as written:
             os.replace(written, self.path(key))
 
+    def put_stream(self, key: str, produce: Callable[[IO[bytes]], object]) -> tuple[int, str]:
+        """Put what `produce` writes, without holding it in memory; returns its number of bytes and SHA-256."""
+        hashed = _Hashed()
+
+        def write(file: IO[bytes]) -> None:
+            hashed.file = file
+            produce(cast(IO[bytes], hashed))
+
+        with self._written(key, write) as written:
+            os.replace(written, self.path(key))
+        return hashed.num_bytes, hashed.sha256.hexdigest()
+
     def put_if_absent(self, key: str, content: bytes) -> bool:
-        with self._written(key, content) as written:
+        with self._written(key, lambda file: file.write(content)) as written:
             try:
                 os.link(written, self.path(key))
             except FileExistsError:
@@ -112,19 +131,15 @@ class FolderBucket:
             fsync_folder(path.parent)
 
     @contextmanager
-    def _written(self, key: str, content: Content) -> Iterator[Path]:
-        """A file of that content, flushed to disk, in the folder of `key`; it is gone afterwards."""
+    def _written(self, key: str, write: Callable[[IO[bytes]], object]) -> Iterator[Path]:
+        """A file of what `write` writes, flushed to disk, in the folder of `key`; it is gone afterwards."""
         folder = self.path(key).parent
         folder.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=folder, prefix=".put.")
+        handle, name = tempfile.mkstemp(dir=folder, prefix=_BEING_WRITTEN)
         written = Path(name)
         try:
             with os.fdopen(handle, "wb") as file:
-                if isinstance(content, Path):
-                    with content.open("rb") as source:
-                        shutil.copyfileobj(source, file, 1 << 20)
-                else:
-                    file.write(content)
+                write(file)
                 file.flush()
                 os.fsync(file.fileno())
             os.chmod(written, 0o644)
@@ -132,6 +147,31 @@ class FolderBucket:
         finally:
             written.unlink(missing_ok=True)
         fsync_folder(folder)
+
+
+class _Hashed:
+    """A file that counts and hashes what passes through it."""
+
+    file: IO[bytes]
+
+    def __init__(self) -> None:
+        self.num_bytes, self.sha256 = 0, hashlib.sha256()
+
+    def write(self, content: bytes) -> int:
+        self.sha256.update(content)
+        self.num_bytes += len(content)
+        return self.file.write(content)
+
+    def flush(self) -> None:
+        self.file.flush()
+
+
+def _copy(content: Content, file: IO[bytes]) -> None:
+    if isinstance(content, Path):
+        with content.open("rb") as source:
+            shutil.copyfileobj(source, file, 1 << 20)
+    else:
+        file.write(content)
 
 
 def checked_key(key: str) -> str:

@@ -9,7 +9,7 @@ from nightowl.checkpoint.commits import Moment
 from nightowl.checkpoint.identity import Identity
 from nightowl.checkpoint.plan import Keep
 from nightowl.checkpoint.run import Run
-from nightowl.checkpoint.serialise import State, to_bytes
+from nightowl.checkpoint.serialise import State
 from nightowl.cloud.bucket import Bucket, Content, FolderBucket, StoredObject
 
 DEFAULT = Keep()
@@ -31,7 +31,7 @@ def at(step: int, **changes: object) -> Moment:
 
 
 def commit(run: Run, step: int, **changes: object) -> None:
-    run.commit(at(step, **changes), to_bytes(a_state(step)))
+    run.commit(at(step, **changes), a_state(step))
 
 
 def step_of(run: Run) -> int | None:

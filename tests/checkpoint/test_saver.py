@@ -1,7 +1,8 @@
 import errno
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import IO
 
 import pytest
 
@@ -28,12 +29,11 @@ class Gate(FolderBucket):
     open = threading.Event()
     fault: Exception | None = None
 
-    def put(self, key: str, content: object) -> None:
-        if key.startswith("data/"):
-            assert self.open.wait(10)
-            if self.fault is not None:
-                raise self.fault
-        super().put(key, content)  # type: ignore[arg-type]
+    def put_stream(self, key: str, produce: Callable[[IO[bytes]], object]) -> tuple[int, str]:
+        assert self.open.wait(10)
+        if self.fault is not None:
+            raise self.fault
+        return super().put_stream(key, produce)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import boto3
 import pytest
@@ -214,6 +214,31 @@ def test_without_credentials_the_places_looked_in_are_named(monkeypatch: pytest.
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
     with pytest.raises(RemoteError, match="no AWS credentials found; looked in"):
         an_s3_bucket("http://127.0.0.1:9")
+
+
+def test_a_stream_is_put_with_its_size_and_digest_or_not_at_all(tmp_path: Path) -> None:
+    bucket = FolderBucket(tmp_path)
+
+    def produce(file: IO[bytes]) -> None:
+        file.write(b"one")
+        file.write(b" two")
+
+    assert bucket.put_stream("data/1", produce) == (7, hashlib.sha256(b"one two").hexdigest())
+    with pytest.raises(OSError, match="full"):
+        bucket.put_stream("data/1", lambda file: file.write(b"half") and _full())
+    assert bucket.get("data/1") == b"one two" and keys(bucket) == ["data/1"]
+
+
+def _full() -> None:
+    raise OSError("full")
+
+
+def test_what_a_killed_writer_left_is_swept_away(tmp_path: Path) -> None:
+    bucket = FolderBucket(tmp_path)
+    bucket.put("data/1", b"x")
+    (tmp_path / "data" / ".put.abc").write_bytes(b"half")
+    bucket.sweep()
+    assert [path.name for path in (tmp_path / "data").iterdir()] == ["1"]
 
 
 def test_a_full_disk_leaves_the_object_that_was_there(tmp_path: Path) -> None:
