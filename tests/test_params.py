@@ -55,6 +55,23 @@ def test_all_faults_of_both_files_are_told_at_once_with_their_key_paths(tmp_path
     ("own", "expected", "reason"),
     [
         ("train: [1]\n", "train", "a section must be a mapping"),
+        (
+            "prepare: {audit: {policies: {typo: fail}}}\n",
+            "prepare.audit.policies.typo is not a known key; known",
+            "no such kind",
+        ),
+        (
+            "prepare: {audit: {policies: {zero_area_box: allow}}}\n",
+            "'quarantine' or 'fail'",
+            "a box without area cannot be used",
+        ),
+        ("prepare: {audit: {fail_above: {typo: 0.1}}}\n", "fail_above: typo: no such kind of finding; known: ", "no such kind"),
+        ("data: {split: {group_table: a.csv}}\n", "group_table and group_column belong together", "a table without a column"),
+        (
+            "data: {split: {group_table: a.csv, group_column: lot, group_pattern: x}}\n",
+            "group_pattern and group_column both say what a group is",
+            "two definitions of a group",
+        ),
         ("train: {epochs: 1.5}\n", "valid integer", "a fraction is not a count"),
         ("train: {lr0: .nan}\n", "lr0", "NaN is no learning rate"),
         ("train: {lr0: 2.0}\n", "train.lr0: input should be less than or equal to 1", "ultralytics takes no more"),

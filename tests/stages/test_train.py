@@ -16,10 +16,11 @@ import pytest
 import torch
 
 from nightowl.data.blobs import BlobStore
+from nightowl.data.golden import GoldenImage, golden_text
 from nightowl.data.manifest import Box, Image, Manifest, Split, read_manifest, write_manifest
 from nightowl.errors import DataError, Preempted, SettingsError, StageFailed, WeightsError
 from nightowl.evaluation.model_file import ModelRecord
-from nightowl.files import sha256_file, write_record
+from nightowl.files import sha256_file, write_atomic, write_record
 from nightowl.params import Params
 from nightowl.settings import Settings
 from nightowl.stages import train as stage
@@ -293,6 +294,21 @@ def test_what_cannot_be_trained_is_said_before_anything_is(
     prepare(workspace)
     with pytest.raises(error, match=message):
         run(make_params(), workspace)
+
+
+@pytest.mark.parametrize(("number", "split"), [(0, "train"), (4, "val")])
+def test_a_copy_of_a_golden_image_is_refused_by_name_before_anything_is_trained(
+    tmp_path: Path, number: int, split: str
+) -> None:
+    workspace = make_workspace(tmp_path)
+    golden, copy = GoldenImage("a" * 64, "golden.png"), sha256_file(tmp_path / "source" / f"{number}.png")
+    write_atomic(workspace.golden, golden_text([golden]))
+    with pytest.raises(DataError, match=r"golden\.png: is golden, but prepare did not know it"):
+        run(make_params(), workspace)
+    write_atomic(workspace.barred, golden_text([golden, GoldenImage(copy, "copy.png")]))
+    with pytest.raises(DataError, match=rf"{number}\.png: is golden or a copy of a golden image, .* but is in {split}"):
+        run(make_params(), workspace)
+    assert not (tmp_path / "published" / "best.pt").exists()
 
 
 def test_a_val_split_without_boxes_is_refused(tmp_path: Path) -> None:
