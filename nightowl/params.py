@@ -133,6 +133,15 @@ class TrainParams(Section):
     close_mosaic_epochs: Annotated[int, Field(ge=0)] = Field(10, description="last epochs without mosaic")
     patience_epochs: Annotated[int, Field(ge=1)] = Field(100, description="epochs without a better val mAP before it stops")
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
+    precision: Literal["auto", "fp32", "bf16", "fp16"] = Field(
+        "auto", description="of forward and backward; auto: bf16 where the machine is fast in it, else fp32"
+    )
+    memory_format: Literal["auto", "contiguous", "channels_last"] = "auto"
+    multi_scale: Annotated[float, Field(ge=0, lt=1)] = Field(0.0, description="how far the image size varies from step to step")
+    freeze: tuple[Annotated[int, Field(ge=0, lt=1000)], ...] = Field((), description="numbers of the layers that do not learn")
+    activation_checkpointing: bool = Field(False, description="less memory for about a third more time")
+    sync_batchnorm: bool = Field(False, description="statistics over the images of all GPUs, not each its own")
+    compile: bool = Field(False, description="torch.compile of the model: minutes at the start, faster steps")
     augment: AugmentParams = AugmentParams()
 
 

@@ -4,29 +4,32 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
-
 from nightowl.params import TrainParams
-from nightowl.training.view import View
+from nightowl.training.compute import Compute
 
 # Arguments that say where a training ran; weights are to depend on what was trained only.
 PLACES = frozenset({"cache", "cfg", "data", "device", "model", "name", "project", "resume", "save_dir", "workers"})
+_AMP = {"fp32": False, "bf16": "bf16", "fp16": True}
 
 
 @dataclass(frozen=True)
 class Plan:
-    """One training. `base` is a file of weights, or else `architecture` is trained from random ones; `resume` is a last.pt."""
+    """One training. `base` is a file of weights, or else `architecture` is trained from random ones.
+
+    `num_steps`: optimizer steps an epoch. `micro_batch`: images a forward pass on one rank to begin with, at most.
+    """
 
     params: TrainParams
     image_size: int
-    view: View
+    classes: tuple[str, ...]
+    num_images: int
+    num_steps: int
     architecture: Mapping[str, object] | None
     base: Path | None
-    work: Path
-    resume: Path | None
     device: str
-    num_workers: int
-    keep_in_memory: bool
+    compute: Compute
+    micro_batch: int
+    val_batch: int = 16
 
 
 def arguments(plan: Plan) -> dict[str, object]:
@@ -34,9 +37,6 @@ def arguments(plan: Plan) -> dict[str, object]:
     params, augment = plan.params, plan.params.augment
     return {
         "task": "detect",
-        "model": params.base,
-        "data": str(plan.view.folder / "data.yaml"),
-        "save_dir": str(plan.work),
         "imgsz": plan.image_size,
         "epochs": params.epochs,
         "batch": params.global_batch,
@@ -51,6 +51,9 @@ def arguments(plan: Plan) -> dict[str, object]:
         "patience": params.patience_epochs,
         "seed": params.seed,
         "deterministic": True,
+        "multi_scale": params.multi_scale,
+        "freeze": list(params.freeze),
+        "compile": params.compile,
         "mosaic": augment.mosaic,
         "mixup": augment.mixup,
         "hsv_h": augment.hsv_h,
@@ -65,15 +68,7 @@ def arguments(plan: Plan) -> dict[str, object]:
         "fliplr": augment.flip_left_right,
         "nms": False,  # where there is an NMS-free head, it is the one that is validated, as it is the one that ships
         "rect": False,
-        "device": plan.device,
-        "workers": plan.num_workers,
-        "cache": "ram" if plan.keep_in_memory else False,
-        "amp": _precision(plan.device),
+        "amp": _AMP[plan.compute.precision],
         "plots": False,
         "verbose": False,
     }
-
-
-def _precision(device: str) -> str | bool:
-    """bf16 where the device computes in it, else fp32: upstream's fp16 first tests itself on weights that it downloads."""
-    return "bf16" if device != "cpu" and torch.cuda.is_bf16_supported(including_emulation=False) else False

@@ -1,56 +1,70 @@
-"""A request to stop that cannot be lost.
+"""Requests to stop: noted when they come, obeyed at the next step, when all ranks save the same state.
 
-The handlers in force raise (Preempted, KeyboardInterrupt), and so end a long computation at once. But library code has blanket
-`except Exception` clauses that may swallow what they raise; so it is also remembered, and raised again at the next step.
+Signal handlers only set a flag here: what they raised could be swallowed by library code, or leave ranks apart.
 """
 
 import signal
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from types import FrameType
+from typing import Protocol
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
-_Handler = Callable[[int, FrameType | None], object]
 
 
-class StopRequest:
-    """What was asked so far; `check` is cheap, to be called at every step."""
+class StopSource(Protocol):
+    """Something that may ask a training to stop; asked at each step, so it must answer at once."""
 
-    def __init__(self) -> None:
-        self._asked: BaseException | None = None
-
-    def check(self) -> None:
-        """Raise again what a signal handler raised, if any did."""
-        if self._asked is not None:
-            raise self._asked
-
-    def remembering(self, handler: _Handler) -> _Handler:
-        """`handler`, with what it raises remembered."""
-
-        def remember(signum: int, frame: FrameType | None) -> None:
-            try:
-                handler(signum, frame)
-            except BaseException as error:
-                self._asked = error
-                raise
-
-        return remember
+    def reason(self) -> str | None:
+        """Why to stop, in words; None while there is no need to."""
 
 
-@contextmanager
-def stop_requests() -> Iterator[StopRequest]:
-    """Watch the signals that stop a stage, by wrapping the handlers in force; only the main thread has any."""
-    request = StopRequest()
-    if threading.current_thread() is not threading.main_thread():
-        yield request
-        return
-    before = {number: signal.getsignal(number) for number in _SIGNALS}
-    try:
-        for number, handler in before.items():
-            if callable(handler):
-                signal.signal(number, request.remembering(handler))
-        yield request
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+@dataclass
+class SignalStop:
+    """Asked by SIGTERM or SIGINT while `listening`."""
+
+    received: list[int] = field(default_factory=list)
+
+    def reason(self) -> str | None:
+        return f"asked to stop ({signal.Signals(self.received[0]).name})" if self.received else None
+
+    @contextmanager
+    def listening(self) -> Iterator["SignalStop"]:
+        """Take the place of the handlers in force; only the main thread has any. They are told afterwards by `reason`."""
+
+        def note(number: int, frame: FrameType | None) -> None:
+            self.received.append(number)
+
+        if threading.current_thread() is not threading.main_thread():
+            yield self
+            return
+        before = {number: signal.signal(number, note) for number in _SIGNALS}
+        try:
+            yield self
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+@dataclass(frozen=True)
+class Deadline:
+    """Asks to stop from `at` on, a time of `clock`, seconds."""
+
+    at: float
+    clock: Callable[[], float] = time.time
+
+    def reason(self) -> str | None:
+        return "the deadline has come" if self.clock() >= self.at else None
+
+
+@dataclass(frozen=True)
+class AnyStop:
+    """Asks when any of `sources` asks; the first that does gives the reason."""
+
+    sources: Sequence[StopSource]
+
+    def reason(self) -> str | None:
+        return next((reason for source in self.sources if (reason := source.reason())), None)

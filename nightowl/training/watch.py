@@ -1,15 +1,17 @@
 """What a training tells of itself while it runs: the contract between the training loop and whoever looks on."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
+
+from nightowl.training.progress import Figures
 
 
 @dataclass(frozen=True)
 class Start:
-    """A training begins, or goes on after `first_epoch - 1` epochs. `optimizer`: the one really used; `notes`: for people."""
+    """A training begins, or goes on at `first_step` of `first_epoch`. `optimizer`: the one really used; `notes`: for people."""
 
     first_epoch: int
+    first_step: int
     num_epochs: int
     num_batches: int
     num_images: int
@@ -19,26 +21,27 @@ class Start:
 
 @dataclass(frozen=True)
 class EpochEnd:
-    """An epoch is over and its checkpoints are written. Losses are means over train; figures are on val."""
+    """An epoch is over. Losses are means over train; figures are on val. `rates`: of each parameter group."""
 
     epoch: int
     losses: dict[str, float]
-    map50: float
-    map50_95: float
+    rates: dict[str, float]
+    figures: Figures
     is_best: bool
     finished: bool
-    last: Path
-    best: Path
-    history: Path
 
 
 class Watcher(Protocol):
-    """Epochs and batches count from 1. What a method raises ends the training."""
+    """Epochs and batches count from 1."""
 
     def started(self, start: Start) -> None: ...
 
-    def batch_done(self, epoch: int, batch: int, loss: float) -> None: ...
+    def batch_done(self, epoch: int, batch: int, losses: dict[str, float], waited_seconds: float) -> None:
+        """`waited_seconds`: how long the step waited for its images."""
 
     def validating(self, epoch: int) -> None: ...
 
     def epoch_done(self, end: EpochEnd) -> None: ...
+
+    def note(self, text: str) -> None:
+        """One line that people should see: less memory than hoped for, a step that was skipped."""

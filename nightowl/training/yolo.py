@@ -1,41 +1,41 @@
-"""Ultralytics, and the only file that imports it: loading weights, publishing them, and one training.
+"""Ultralytics, and the only file that imports it: loading weights, publishing them, and the pieces that a training is made of.
 
-Its own loop trains; what it would do besides is off or replaced: integrations, plots, downloads, a validation more at the
-end, rectangular validation batches. What is used of it is held by tests/training/test_ultralytics_contract.py.
+Of its trainer only the choice of optimizer is used; the loop is ours. What is used of it is held by
+tests/training/test_ultralytics_contract.py, which also holds our loop against its own, bit for bit.
 """
 
 # ruff: noqa: E402 - ultralytics reads its environment when imported
 
-import contextlib
 import io
-import random
 import shutil
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Literal
 
-import numpy as np
 import PIL.Image
 import torch
+from torch import Tensor
 
-from nightowl.errors import ParamsError, StageFailed, WeightsError
+from nightowl.errors import ParamsError, WeightsError
 from nightowl.files import sha256_bytes, sha256_file, write_atomic
 from nightowl.training.architecture import DETECTION_HEADS
 from nightowl.training.plan import PLACES, Plan, arguments
 from nightowl.training.quiet import silence
-from nightowl.training.watch import EpochEnd, Start, Watcher
+from nightowl.training.schedule import Schedule
+from nightowl.training.state import Learner
 
 silence()
 
 from ultralytics.cfg import get_cfg
-from ultralytics.data import build_yolo_dataset
-from ultralytics.data.augment import Mosaic
 from ultralytics.models.yolo.detect import DetectionTrainer
 from ultralytics.nn import tasks
 from ultralytics.utils import DEFAULT_CFG_KEYS, LOGGER, SETTINGS, patches
 from ultralytics.utils.downloads import GITHUB_ASSETS_NAMES, attempt_download_asset
-from ultralytics.utils.torch_utils import unwrap_model
+from ultralytics.utils.loss import E2ELoss
+from ultralytics.utils.torch_utils import ModelEMA, init_seeds
 
 INTEGRATIONS = ("clearml", "comet", "dvc", "mlflow", "raytune", "tensorboard", "wandb")
 # Should somebody have imported ultralytics before us: the same again, in memory only.
@@ -44,8 +44,6 @@ tasks.SAFE_LOAD = True
 LOGGER.setLevel("ERROR")
 # Its own opener, put in Pillow's place for the whole process, asks for more packages when an image is broken.
 PIL.Image.open = patches._image_open
-
-MAP50, MAP50_95 = "metrics/mAP50(B)", "metrics/mAP50-95(B)"
 
 
 @dataclass(frozen=True)
@@ -57,20 +55,126 @@ class Delivered:
     sha256: str
 
 
-def train(plan: Plan, watcher: Watcher) -> None:
-    """Train by `plan` to its last epoch, telling `watcher`; whatever that raises ends it.
+@dataclass(frozen=True)
+class Pieces:
+    """A training, ready for its first step. `notes` are for people; `frozen` are name parts of what does not learn."""
+
+    learner: Learner
+    schedule: Schedule
+    frozen: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def build(plan: Plan) -> Pieces:
+    """Model, EMA, optimizer, scaler and loss by `plan`, as ultralytics' trainer makes them; equal on every rank.
 
     Raises:
-        StageFailed: the loss is no number any more, images were left out, or the device's memory does not suffice.
         WeightsError: the base weights are not a detector's. ParamsError: a value that ultralytics does not take.
     """
-    try:
-        _Trainer(plan, watcher).train()
-    except torch.OutOfMemoryError as error:
-        raise StageFailed(
-            f"{plan.device}: out of memory at {plan.image_size} px; lower prepare.image_size, train.global_batch "
-            f"({plan.params.global_batch}), or take a smaller model: {str(error).splitlines()[0]}"
-        ) from error
+    params, notes = plan.params, list[str]()
+    init_seeds(params.seed, deterministic=True)
+    args = _checked(arguments(plan))
+    model = _model(plan, notes).to(plan.device, memory_format=plan.compute.torch_format)
+    model.nc, model.names, model.args = len(plan.classes), dict(enumerate(plan.classes)), args
+    frozen = (*(f"model.{number}." for number in params.freeze), ".dfl")
+    _freeze(model, frozen)
+    optimizer = _optimizer(plan, model, args)
+    if params.optimizer == "auto":
+        notes.append("optimizer: auto chose it; train.lr0 and train.momentum have no effect")
+    scaler = torch.amp.GradScaler("cuda", enabled=plan.compute.precision == "fp16")
+    resolved = {"optimizer": args.optimizer, "lr0": args.lr0, "warmup_bias_lr": args.warmup_bias_lr}
+    ema = ModelEMA(model)
+    ema.ema.model[-1].end2end = _has_end2end(model.model[-1])  # validated is what ships
+    learner = Learner(
+        model=model,
+        ema=ema,
+        optimizer=optimizer,
+        scaler=scaler,
+        criterion=Criterion(model),
+        compute=plan.compute,
+        description=model.yaml,
+        resolved=resolved,
+    )
+    schedule = Schedule(
+        num_epochs=params.epochs,
+        num_steps=plan.num_steps,
+        lrf=params.lrf,
+        momentum=params.momentum,
+        warmup_epochs=params.warmup_epochs,
+        warmup_bias_lr=args.warmup_bias_lr,
+        warmup_momentum=args.warmup_momentum,
+    )
+    return Pieces(learner, schedule, frozen, tuple(notes))
+
+
+class Criterion:
+    """Ultralytics' detection loss, a branch at a time, so that parts of a batch can share one normaliser.
+
+    A branch's loss is a sum over its assigned targets, divided by the sum T of their scores, times the number of images. The
+    branches of an NMS-free head touch disjoint parameters: one-to-one sees the features detached.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self._loss = model.init_criterion()
+        two = isinstance(self._loss, E2ELoss)
+        self._branches = [self._loss.one2many, self._loss.one2one] if two else [self._loss]
+        self.names: tuple[str, ...] = tuple(self._branches[-1].loss_names)
+        self.num_branches = len(self._branches)
+        self._targets: list[Tensor] = []
+        for branch in self._branches:
+            branch.assigner.register_forward_hook(lambda _module, _inputs, found: self._targets.append(found[2].sum()))
+
+    def __call__(self, preds: Any, batch: Mapping[str, Tensor], whole: bool) -> tuple[Tensor, Tensor]:
+        """The loss to go backward from, and the vector (T of each branch, loss items of the last).
+
+        With `whole` it is ultralytics' own, as is. Else nothing is divided: losses of parts add up, and their gradients times
+        images / T of all parts are those of the whole.
+        """
+        self._targets.clear()
+        losses, items = list[Tensor](), Tensor()
+        for place, (branch, weight) in enumerate(zip(self._branches, self._weights(), strict=True)):
+            loss, named = branch.loss(self._of_branch(preds, place), batch)
+            items = torch.stack(list(named.values()))
+            if not whole:
+                normaliser = self._targets[place].clamp(min=1)
+                loss, items = loss * (normaliser / len(batch["img"])), items * normaliser
+            losses.append(loss if weight is None else loss * weight)
+        total = sum(losses[1:], losses[0]).sum()
+        return total, torch.cat([torch.stack(self._targets).float(), items.float()])
+
+    def branch_of(self, parameter: str) -> int:
+        """Which branch's loss reaches the parameter of this name."""
+        return self.num_branches - 1 if "one2one" in parameter else 0
+
+    def next_epoch(self) -> None:
+        """An epoch is over: the weights of the branches move on."""
+        if self.num_branches == 2:
+            self._loss.update()
+
+    @property
+    def updates(self) -> int:
+        """Epochs after which the weights of the branches have moved on; 0 for a loss of one branch."""
+        return int(getattr(self._loss, "updates", 0))
+
+    @updates.setter
+    def updates(self, value: int) -> None:
+        if self.num_branches == 2 and value != self._loss.updates:
+            self._loss.updates = value - 1
+            self._loss.update()
+
+    def _weights(self) -> Sequence[float | None]:
+        return (self._loss.o2m, self._loss.o2o) if self.num_branches == 2 else (None,)
+
+    def _of_branch(self, preds: Any, place: int) -> Any:
+        return preds[("one2many", "one2one")[place]] if self.num_branches == 2 else preds
+
+
+def set_training(model: torch.nn.Module, frozen: tuple[str, ...]) -> None:
+    """Training mode, but for the BatchNorm of frozen layers."""
+    model.train()
+    for name, module in model.named_modules():
+        if isinstance(module, torch.nn.BatchNorm2d) and any(part in name for part in frozen):
+            module.eval()
 
 
 def load_torch_model(path: Path, sha256: str) -> torch.nn.Module:
@@ -91,15 +195,17 @@ def load_torch_model(path: Path, sha256: str) -> torch.nn.Module:
     return module
 
 
-def deliver(checkpoint: Path, target: Path) -> Delivered:
-    """Publish the EMA weights of a training checkpoint, fp16, at `target`: nothing else, so equal weights are equal files.
+def deliver(
+    description: Mapping[str, object], classes: Sequence[str], weights: Mapping[str, Tensor], target: Path, **train_args: object
+) -> Delivered:
+    """Publish `weights` (a state dict) of the architecture `description`, fp16, at `target`: equal weights are equal files.
 
     The file opens with `ultralytics.YOLO(target)`.
     """
-    model = _load(checkpoint)
-    args = {key: value for key, value in dict(model.args).items() if key in DEFAULT_CFG_KEYS and key not in PLACES}
-    model.args, model.criterion = args, None
-    del model.pt_path
+    model: Any = tasks.DetectionModel(dict(description), nc=len(classes), verbose=False)
+    model.load_state_dict(dict(weights))
+    args = {key: value for key, value in train_args.items() if key in DEFAULT_CFG_KEYS and key not in PLACES}
+    model.args, model.names, model.nc = args, dict(enumerate(classes)), len(classes)
     for parameter in model.half().parameters():
         parameter.requires_grad = False
     buffer = io.BytesIO()
@@ -151,138 +257,53 @@ def _has_end2end(head: Any) -> bool:
     return getattr(head, "one2one_cv2", None) is not None
 
 
-def _checked(given: dict[str, object]) -> dict[str, object]:
-    """The arguments, if ultralytics takes them all."""
+def _checked(given: dict[str, object]) -> Any:
+    """Ultralytics' whole table of arguments, if it takes all of ours."""
     try:
-        get_cfg(overrides=given)
+        return get_cfg(overrides=given)
     except (TypeError, ValueError, SyntaxError) as error:
         raise ParamsError(f"train: {' '.join(str(error).split())}") from error
-    return given
 
 
-class _Trainer(DetectionTrainer):  # type: ignore[misc]
-    """Ultralytics' trainer on our data and base weights, that tells a watcher and nobody else."""
-
-    def __init__(self, plan: Plan, watcher: Watcher) -> None:
-        self.plan = plan
-        self.watcher = watcher
-        self.num_batches_done = 0
-        self.notes: list[str] = []
-        given = plan.resume or plan.base
-        links = {"model": _plain_name(given)} if given else {}
-        resumed = {"resume": links["model"]} if plan.resume else {}
-        super().__init__(overrides=_checked({**arguments(plan), **links, **resumed}))
-
-    def run_callbacks(self, event: str) -> None:
-        """Ours only: what integrations add to the lists of callbacks is never called."""
-        match event:
-            case "on_train_start":
-                self._on_train_start()
-            case "on_train_epoch_start":
-                self._on_epoch_start()
-            case "on_train_batch_end":
-                self._on_batch_end()
-            case "on_train_epoch_end":
-                self.watcher.validating(self.epoch + 1)
-            case "on_model_save":
-                self._on_saved()
-
-    def get_dataset(self) -> dict[str, object]:
-        view = self.plan.view
-        return {
-            "path": str(view.folder),
-            "train": str(view.train_list),
-            "val": str(view.val_list),
-            "names": dict(enumerate(view.classes)),
-            "nc": len(view.classes),
-            "channels": 3,
-        }
-
-    def build_dataset(self, img_path: str, mode: str = "train", batch: int | None = None) -> Any:
-        """Square batches for val too, as is shipped; mosaics of the whole set, so that a cache in memory changes nothing."""
-        stride = max(int(unwrap_model(self.model).stride.max()), 32)
-        with contextlib.redirect_stdout(io.StringIO()):  # the bar of its cache cannot be turned off
-            dataset = build_yolo_dataset(self.args, img_path, batch, self.data, mode=mode, rect=False, stride=stride)
-        _refuse_missing(Path(img_path), dataset.im_files)
-        for transform in _flat(dataset.transforms):
-            if isinstance(transform, Mosaic):
-                transform.buffer_enabled = False
-        return dataset
-
-    def setup_model(self) -> Any:
-        if self.resume:
-            return super().setup_model()
-        if self.plan.base is None:
-            assert self.plan.architecture is not None, "one of the two is given"
-            self.model = self.get_model(cfg=dict(self.plan.architecture), verbose=False)
-        else:
-            weights = _load(self.plan.base)
-            if len(weights.names) != self.data["nc"]:
-                classes = f"{len(weights.names)} classes, the data {self.data['nc']}"
-                self.notes.append(f"the base weights know {classes}: what tells classes apart is learnt anew")
-            self.model = self.get_model(cfg=weights.yaml, weights=weights, verbose=False)
-        return None
-
-    def final_eval(self) -> None:
-        """Nothing: evaluation measures the delivered weights, by the code that measures every other form of them."""
-
-    def _on_train_start(self) -> None:
-        name, rate = type(self.optimizer).__name__, min(group["initial_lr"] for group in self.optimizer.param_groups)
-        if self.plan.params.optimizer == "auto":
-            self.notes.append("optimizer: auto chose it; train.lr0 and train.momentum have no effect")
-        self.watcher.started(
-            Start(
-                first_epoch=self.start_epoch + 1,
-                num_epochs=self.epochs,
-                num_batches=len(self.train_loader),
-                num_images=len(self.train_loader.dataset),
-                optimizer=f"{name} lr {rate:g}",
-                notes=tuple(self.notes),
-            )
-        )
-
-    def _on_epoch_start(self) -> None:
-        """Randomness of an epoch is that of its number, whatever ran before it in this process."""
-        self.num_batches_done = 0
-        seed = self.plan.params.seed + 1000 * (self.epoch + 1)
-        random.seed(seed)
-        np.random.seed(seed % 2**32)
-        torch.manual_seed(seed)
-
-    def _on_batch_end(self) -> None:
-        self.num_batches_done += 1
-        loss = float(sum(self.tloss.values()))
-        if not np.isfinite(loss):
-            raise StageFailed(
-                f"the loss became {loss} in epoch {self.epoch + 1}, batch {self.num_batches_done}: expected a number; lower "
-                f"train.lr0 ({self.plan.params.lr0:g}) or lengthen train.warmup_epochs ({self.plan.params.warmup_epochs:g})"
-            )
-        self.watcher.batch_done(self.epoch + 1, self.num_batches_done, loss)
-
-    def _on_saved(self) -> None:
-        self.watcher.epoch_done(
-            EpochEnd(
-                epoch=self.epoch + 1,
-                losses={name: float(value) for name, value in self.tloss.items()},
-                map50=float(self.metrics[MAP50]),
-                map50_95=float(self.metrics[MAP50_95]),
-                is_best=bool(self.best_fitness == self.fitness),  # by which upstream decides to write best.pt
-                finished=bool(self.stop),
-                last=self.last,
-                best=self.best,
-                history=self.csv,
-            )
-        )
+def _model(plan: Plan, notes: list[str]) -> Any:
+    names = dict(enumerate(plan.classes))
+    if plan.base is None:
+        assert plan.architecture is not None, "one of the two is given"
+        return _named(tasks.DetectionModel(dict(plan.architecture), nc=len(names), verbose=False), names)
+    weights = _load(plan.base)
+    if len(weights.names) != len(names):
+        classes = f"{len(weights.names)} classes, the data {len(names)}"
+        notes.append(f"the base weights know {classes}: what tells classes apart is learnt anew")
+    model = _named(tasks.DetectionModel(weights.yaml, nc=len(names), verbose=False), names)
+    model.load(weights)
+    return model
 
 
-def _flat(transform: Any) -> list[Any]:
-    """A transform and all those inside it."""
-    inside = [*getattr(transform, "transforms", []), getattr(transform, "pre_transform", None)]
-    return [transform, *(each for part in inside if part is not None for each in _flat(part))]
+def _named(model: Any, names: Mapping[int, str]) -> Any:
+    """Named before weights are loaded, so that rows of known classes find their places by name."""
+    model.names = names
+    return model
 
 
-def _refuse_missing(listed: Path, found: list[str]) -> None:
-    missing = sorted(set(listed.read_text(encoding="utf-8").splitlines()) - set(found))
-    if missing:
-        named = ", ".join(str(Path(path).resolve()) for path in missing[:3])
-        raise StageFailed(f"ultralytics left {len(missing)} of the images out, the first: {named}; remove them from the source")
+def _freeze(model: torch.nn.Module, frozen: tuple[str, ...]) -> None:
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad = not any(part in name for part in frozen)
+    if not any(parameter.requires_grad for parameter in model.parameters()):
+        raise ParamsError("train.freeze: no layer is left that learns; freeze fewer")
+
+
+def _optimizer(plan: Plan, model: torch.nn.Module, args: Any) -> torch.optim.Optimizer:
+    """As ultralytics builds it: parameter groups, `auto`, and MuSGD. What `auto` resolves to is left in `args`."""
+    params = plan.params
+    optimizer: torch.optim.Optimizer = DetectionTrainer.build_optimizer(
+        SimpleNamespace(args=args, data={"nc": len(plan.classes)}),
+        model=model,
+        name=params.optimizer,
+        lr=params.lr0,
+        momentum=params.momentum,
+        decay=params.weight_decay,
+        iterations=plan.num_steps * params.epochs,
+    )
+    for group in optimizer.param_groups:
+        group.setdefault("initial_lr", group["lr"])
+    return optimizer

@@ -1,0 +1,101 @@
+"""One optimizer step, in parts and whole. BatchNorm is frozen where parts are to equal the whole: its statistics are a batch's."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from nightowl.training.group import Alone
+from nightowl.training.step import OutOfMemory, Stepper, Taken
+from nightowl.training.stopping import AnyStop
+from nightowl.training.state import capture, digest
+from nightowl.training.yolo import build
+from tests.training.standins import a_batch, a_plan
+
+
+def a_stepper(name: str, fault: Callable[[str, int, int], None] = lambda *_: None) -> Stepper:
+    plan = a_plan(base=name, global_batch=6, optimizer="SGD", lr0=0.01)
+    stepper = Stepper(plan, build(plan).learner, Alone(), AnyStop(()), lambda: False, fault)
+    stepper.learner.model.train()
+    return stepper
+
+
+def freeze_batchnorm(model: torch.nn.Module) -> None:
+    for module in model.modules():
+        if isinstance(module, torch.nn.BatchNorm2d):
+            module.eval()
+
+
+@pytest.mark.parametrize("name", ["yolo11n.yaml", "yolo26n.yaml"])
+@pytest.mark.parametrize("micro_batch", [1, 2, 4])
+def test_parts_of_a_batch_give_the_losses_and_weights_of_the_whole(name: str, micro_batch: int) -> None:
+    results = []
+    for size in (6, micro_batch):
+        stepper = a_stepper(name)
+        freeze_batchnorm(stepper.learner.model)
+        taken = stepper.take(a_batch([0, 1, 2, 3, 4, 5]), 0, 0, size)
+        assert isinstance(taken, Taken) and taken.losses is not None
+        results.append((taken.losses, {k: v.clone() for k, v in stepper.learner.model.named_parameters()}))
+    (losses, weights), (in_parts, weights_in_parts) = results
+    assert in_parts == pytest.approx(losses, rel=1e-5)
+    for key, value in weights.items():
+        torch.testing.assert_close(weights_in_parts[key], value, rtol=1e-4, atol=1e-6, msg=key)
+
+
+def test_each_branch_touches_its_own_parameters_only() -> None:
+    """So that each can have its own normaliser."""
+    learner = a_stepper("yolo26n.yaml").learner
+    from nightowl.training.images import to_targets
+
+    targets = to_targets(a_batch([0, 1]), torch.device("cpu"), 64, torch.contiguous_format)
+    for branch, key in enumerate(("one2many", "one2one")):
+        learner.optimizer.zero_grad()
+        preds = learner.model(targets["img"])
+        criterion = learner.criterion._branches[branch]
+        criterion.loss(preds[key], targets)[0].sum().backward()
+        reached = {name for name, p in learner.model.named_parameters() if p.grad is not None and bool(p.grad.any())}
+        assert reached and {learner.criterion.branch_of(name) for name in reached} == {branch}
+
+
+def test_out_of_memory_leaves_everything_as_it_was() -> None:
+    def fault(phase: str, epoch: int, step: int) -> None:
+        calls.append(phase)
+        if len(calls) == 2:  # the second of the micro-batches: BatchNorm has moved, gradients are there
+            raise torch.OutOfMemoryError("CUDA out of memory")
+
+    calls: list[str] = []
+    stepper = a_stepper("yolo11n.yaml", fault)
+    from nightowl.training.progress import Progress
+
+    progress = Progress(micro_batch=3, val_batch=1)
+    before = digest(capture(stepper.learner, progress))
+    assert isinstance(stepper.take(a_batch([0, 1, 2, 3, 4, 5]), 0, 0, 3), OutOfMemory)
+    assert digest(capture(stepper.learner, progress)) == before
+    assert all(parameter.grad is None for parameter in stepper.learner.model.parameters())
+
+
+def test_a_loss_that_is_no_number_changes_nothing() -> None:
+    from nightowl.training.progress import Progress
+
+    stepper = a_stepper("yolo11n.yaml")
+    next(stepper.learner.model.parameters()).data[:] = torch.nan
+    progress = Progress(micro_batch=3, val_batch=1)
+    before = digest(capture(stepper.learner, progress))
+    taken = stepper.take(a_batch([0, 1]), 0, 0, 2)
+    assert isinstance(taken, Taken) and taken.losses is None
+    assert digest(capture(stepper.learner, progress)) == before
+
+
+def test_another_error_than_memory_is_not_caught() -> None:
+    def fault(phase: str, epoch: int, step: int) -> None:
+        raise RuntimeError("shapes do not match")
+
+    with pytest.raises(RuntimeError, match="shapes"):
+        a_stepper("yolo11n.yaml", fault).take(a_batch([0]), 0, 0, 1)
+
+
+def test_an_empty_share_is_a_step_too() -> None:
+    stepper = a_stepper("yolo11n.yaml")
+    assert len(a_batch([])) == 0
+    sums = stepper._accumulate(a_batch([]), 0, 0, 2, whole=False)
+    assert sums.tolist() == [0.0] * 5
