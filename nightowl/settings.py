@@ -64,6 +64,12 @@ class Settings(BaseSettings):
     cache_max_age_days: Annotated[float, Field(gt=0)] = Field(30, description="prepared images unused for longer are removed")
     device: str = Field("auto", pattern=r"^(auto|cpu|\d+)$", description="auto, cpu, or a CUDA device index")
     num_workers: Annotated[int, Field(ge=0, le=256)] = Field(2, description="data loader processes a device")
+    nproc: Annotated[int, Field(ge=1, le=64)] = Field(1, description="ranks on this host: one a GPU, or processes on the CPU")
+    nnodes: Annotated[int, Field(ge=1, le=64)] = Field(1, description="hosts that train together")
+    node_rank: Annotated[int, Field(ge=0, le=63)] = Field(0, description="which of them this is; 0 publishes")
+    rendezvous: str | None = Field(
+        None, pattern=r"^[^:\s]+:\d+$", description="HOST:PORT at which they meet, on a host that stays; node 0"
+    )
 
     @classmethod
     def settings_customise_sources(
@@ -78,7 +84,7 @@ class Settings(BaseSettings):
 
 
 # Variables that carry a word between our own processes; they are not settings.
-PROCESS_VARIABLES = ("NIGHTOWL_STAGE",)
+PROCESS_VARIABLES = ("NIGHTOWL_STAGE", "NIGHTOWL_RANK_REPORTS")
 
 
 def load_settings(root: Path) -> Settings:

@@ -30,6 +30,7 @@ class Display:
         self._start: Start | None = None
         self._begun = 0.0  # when this process began its first epoch
         self._epoch_begun = 0.0
+        self._waited = 0.0  # seconds that this epoch's steps waited for their images
         self._map50: float | None = None
 
     def __enter__(self) -> "Display":
@@ -47,17 +48,21 @@ class Display:
         self._start = start
         self._begun = self._epoch_begun = self._clock()
         self._bar.update(self._task, total=start.num_epochs * start.num_batches)
-        again = f", going on from epoch {start.first_epoch}" if start.first_epoch > 1 else ""
+        going_on = start.first_epoch > 1 or start.first_step > 0
+        again = f", going on from epoch {start.first_epoch}, batch {start.first_step + 1}" if going_on else ""
         self.note(f"train: {start.num_images} images, {start.num_epochs} epochs, {start.optimizer}{again}")
         for note in start.notes:
             self.note(f"train: {note}")
 
-    def batch_done(self, epoch: int, batch: int, loss: float) -> None:
+    def batch_done(self, epoch: int, batch: int, losses: dict[str, float], waited_seconds: float) -> None:
         start = self._started()
-        rate = batch / start.num_batches * start.num_images / max(self._clock() - self._epoch_begun, 1e-9)
+        here = batch - self._first_batch(epoch)
+        seconds = max(self._clock() - self._epoch_begun, 1e-9)
+        self._waited += waited_seconds
+        rate = here / start.num_batches * start.num_images / seconds
         done = (epoch - 1) * start.num_batches + batch
-        state = f"loss {loss:.2f}  {rate:.0f} images/s  ETA {self._remaining(done / start.num_batches)}{self._figure()}"
-        self._show(epoch, state, done)
+        state = f"loss {sum(losses.values()):.2f}  {rate:.0f} images/s  waiting for data {self._waited / seconds:.0%}"
+        self._show(epoch, f"{state}  ETA {self._remaining(done / start.num_batches)}{self._figure()}", done)
 
     def validating(self, epoch: int) -> None:
         self._show(epoch, f"validating{self._figure()}", epoch * self._started().num_batches)
@@ -65,11 +70,13 @@ class Display:
     def epoch_done(self, end: EpochEnd) -> None:
         start, now = self._started(), self._clock()
         losses = " ".join(f"{_SHORT.get(name, name)} {value:.2f}" for name, value in end.losses.items())
-        rate = start.num_images / max(now - self._epoch_begun, 1e-9)
+        share = 1 - self._first_batch(end.epoch) / start.num_batches
+        rate = share * start.num_images / max(now - self._epoch_begun, 1e-9)
         remaining = "0:00" if end.finished else self._remaining(end.epoch)
-        self._map50, self._epoch_begun = end.map50, now
+        figures = end.figures
+        self._map50, self._epoch_begun, self._waited = figures.map50, now, 0.0
         self.note(
-            f"epoch {end.epoch}/{start.num_epochs}  {losses}  val mAP50 {end.map50:.3f} mAP50-95 {end.map50_95:.3f}"
+            f"epoch {end.epoch}/{start.num_epochs}  {losses}  val mAP50 {figures.map50:.3f} mAP50-95 {figures.map50_95:.3f}"
             f"{' best' if end.is_best else ''}  {rate:.0f} images/s  ETA {remaining}"
         )
         if end.finished and end.epoch < start.num_epochs:
@@ -78,13 +85,18 @@ class Display:
     def _show(self, epoch: int, state: str, done: int) -> None:
         self._bar.update(self._task, description=f"epoch {epoch}/{self._started().num_epochs}", completed=done, state=state)
 
+    def _first_batch(self, epoch: int) -> int:
+        """Batches of `epoch` that another process did before this one."""
+        start = self._started()
+        return start.first_step if epoch == start.first_epoch else 0
+
     def _figure(self) -> str:
         return "" if self._map50 is None else f"  val mAP50 {self._map50:.3f}"
 
     def _remaining(self, epochs_done: float) -> str:
         """Time to go as `minutes:seconds`, from the pace of the epochs that this process did."""
         start = self._started()
-        here = epochs_done - (start.first_epoch - 1)
+        here = epochs_done - (start.first_epoch - 1) - start.first_step / start.num_batches
         return _clock_text((start.num_epochs - epochs_done) * (self._clock() - self._begun) / max(here, 1e-9))
 
     def _started(self) -> Start:

@@ -32,12 +32,12 @@ class Plan:
     val_batch: int = 16
 
 
-def arguments(plan: Plan) -> dict[str, object]:
-    """The plan in ultralytics' words; every argument that bears on the result is here or has its default there."""
-    params, augment = plan.params, plan.params.augment
+def arguments(params: TrainParams, image_size: int, compute: Compute) -> dict[str, object]:
+    """A training in ultralytics' words; every argument that bears on the result is here or has its default there."""
+    augment = params.augment
     return {
         "task": "detect",
-        "imgsz": plan.image_size,
+        "imgsz": image_size,
         "epochs": params.epochs,
         "batch": params.global_batch,
         "nbs": params.global_batch,  # one optimizer step a batch, weight decay as given
@@ -68,7 +68,7 @@ def arguments(plan: Plan) -> dict[str, object]:
         "fliplr": augment.flip_left_right,
         "nms": False,  # where there is an NMS-free head, it is the one that is validated, as it is the one that ships
         "rect": False,
-        "amp": _AMP[plan.compute.precision],
+        "amp": _AMP[compute.precision],
         "plots": False,
         "verbose": False,
     }

@@ -31,9 +31,9 @@ class World(Record):
 
 
 class Figures(Record):
-    """What the EMA weights are worth on val."""
+    """What the EMA weights are worth on val. `precision` is None when nothing was found at all."""
 
-    precision: float
+    precision: float | None
     recall: float
     map50: float
     map50_95: float
@@ -55,7 +55,7 @@ class Progress(Record):
     epoch: int = 0
     step: int = 0
     mean_losses: dict[str, float] = Field(default_factory=dict)
-    rows: tuple[dict[str, float], ...] = ()
+    rows: tuple[dict[str, float | None], ...] = ()
     row_seconds: tuple[float, ...] = ()
     seconds: float = 0.0
     best_fitness: float | None = None
@@ -125,7 +125,7 @@ class Progress(Record):
         return self.model_copy(update={"worlds": (*self.worlds, world)})
 
 
-def _row(epoch: int, losses: dict[str, float], figures: Figures, rates: dict[str, float]) -> dict[str, float]:
+def _row(epoch: int, losses: dict[str, float], figures: Figures, rates: dict[str, float]) -> dict[str, float | None]:
     """One row in ultralytics' column names."""
     return {
         "epoch": epoch,
@@ -139,10 +139,10 @@ def _row(epoch: int, losses: dict[str, float], figures: Figures, rates: dict[str
 
 
 def results_csv(progress: Progress) -> str:
-    """The results table as ultralytics writes it: every tool that reads its results.csv reads this."""
-    lines = []
+    """The results table as ultralytics writes it, so that what reads its results.csv reads this; unknown is nan."""
+    lines, header = list[str](), ""
     for row, seconds in zip(progress.rows, progress.row_seconds, strict=True):
         columns = {"epoch": row["epoch"], "time": seconds, **row}
-        lines.append(",".join(f"{value:.6g}" for value in columns.values()))
+        lines.append(",".join("nan" if value is None else f"{value:.6g}" for value in columns.values()))
         header = ",".join(columns)
     return "".join(f"{line}\n" for line in [header, *lines]) if lines else ""

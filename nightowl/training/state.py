@@ -6,7 +6,7 @@ is the loader's, a function of (seed, epoch, sample). So there is no random stat
 
 import hashlib
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -127,6 +127,6 @@ def _copied(value: Any) -> Any:
         return value.detach().to("cpu", copy=True)
     if isinstance(value, Mapping):
         return {key: _copied(each) for key, each in value.items()}
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return type(value)(_copied(each) for each in value) if type(value) in (list, tuple) else [_copied(e) for e in value]
+    if isinstance(value, list | tuple):
+        return tuple(_copied(each) for each in value) if isinstance(value, tuple) else [_copied(each) for each in value]
     return value

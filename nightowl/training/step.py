@@ -61,6 +61,7 @@ class Stepper:
 
     def take(self, batch: Batch, epoch: int, step: int, micro_batch: int) -> Taken | OutOfMemory:
         """Gradients, clipping, optimizer and EMA for this rank's share `batch`; all or nothing, on all ranks alike."""
+        self.group.at(f"epoch {epoch + 1}, step {step + 1}")
         torch._foreach_copy_(self._before, self._buffers)
         seed_step(self.plan.params.seed, epoch, step, self.group.rank)
         whole = self.group.world_size == 1 and len(batch) <= micro_batch
@@ -89,7 +90,7 @@ class Stepper:
             with learner.compute.autocast(device):
                 preds = self.forward(targets["img"])
             loss, found = learner.criterion(_fp32(preds), targets, whole)
-            learner.scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
+            learner.scaler.scale(loss).backward()
             sums[1:] += found
         return sums
 
@@ -119,7 +120,7 @@ class Stepper:
                     parameter.grad = torch.zeros_like(parameter)
             gradients = [parameter.grad for _, parameter in self._trained if parameter.grad is not None]
             flat = self.group.add(torch.cat([sums, *(gradient.reshape(-1) for gradient in gradients)]))
-            parts = flat.split([len(sums), *(gradient.numel() for gradient in gradients)])
+            parts = torch.split(flat, [len(sums), *(gradient.numel() for gradient in gradients)])
             sums.copy_(parts[0])
             for gradient, part in zip(gradients, parts[1:], strict=True):
                 gradient.copy_(part.view(gradient.shape))

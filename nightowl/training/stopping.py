@@ -5,12 +5,13 @@ Signal handlers only set a flag here: what they raised could be swallowed by lib
 
 import signal
 import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import FrameType
-from typing import Protocol
+from typing import Any, Protocol
+
+from nightowl.errors import Preempted
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -22,42 +23,48 @@ class StopSource(Protocol):
         """Why to stop, in words; None while there is no need to."""
 
 
-@dataclass
 class SignalStop:
-    """Asked by SIGTERM or SIGINT while `listening`."""
+    """Asked by SIGTERM or SIGINT while `listening`; passed on afterwards, to the handler that was in force."""
 
-    received: list[int] = field(default_factory=list)
+    def __init__(self) -> None:
+        self._received: list[signal.Signals] = []
 
     def reason(self) -> str | None:
-        return f"asked to stop ({signal.Signals(self.received[0]).name})" if self.received else None
+        return f"asked to stop ({self._received[0].name})" if self._received else None
 
     @contextmanager
     def listening(self) -> Iterator["SignalStop"]:
-        """Take the place of the handlers in force; only the main thread has any. They are told afterwards by `reason`."""
+        """Note signals for the duration of the block; only the main thread has handlers.
 
-        def note(number: int, frame: FrameType | None) -> None:
-            self.received.append(number)
-
+        Raises:
+            what the former handler raises for the first signal, once the block has ended (by Preempted, or of itself).
+        """
         if threading.current_thread() is not threading.main_thread():
             yield self
             return
-        before = {number: signal.signal(number, note) for number in _SIGNALS}
+        before = {number: signal.signal(number, self._note) for number in _SIGNALS}
         try:
             yield self
+        except Preempted as stopped:
+            _reset(before)
+            self._pass_on(before)
+            raise stopped
         finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+            _reset(before)
+        self._pass_on(before)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self._received.append(signal.Signals(number))
+
+    def _pass_on(self, before: Mapping[signal.Signals, Any]) -> None:
+        handler = before[self._received[0]] if self._received else None
+        if callable(handler):
+            handler(self._received[0], None)
 
 
-@dataclass(frozen=True)
-class Deadline:
-    """Asks to stop from `at` on, a time of `clock`, seconds."""
-
-    at: float
-    clock: Callable[[], float] = time.time
-
-    def reason(self) -> str | None:
-        return "the deadline has come" if self.clock() >= self.at else None
+def _reset(before: Mapping[signal.Signals, Any]) -> None:
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @dataclass(frozen=True)

@@ -12,20 +12,21 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from nightowl.data.tiling import Window
 from nightowl.evaluation.detect import Model, finish
 from nightowl.evaluation.detections import gather
-from nightowl.evaluation.evaluate import Subject, evaluate
-from nightowl.evaluation.metrics import Metrics
 from nightowl.evaluation.postprocess import Found, Head
 from nightowl.evaluation.preprocess import Letterbox
 from nightowl.evaluation.runners import TorchRunner
 from nightowl.evaluation.truth import Truth
+from nightowl.evaluation.validation import validate
 from nightowl.params import EvaluateParams
 from nightowl.training.group import Group
 from nightowl.training.memory import is_out_of_memory
 from nightowl.training.progress import Figures
 
 LIMITS = EvaluateParams()  # fixed: the choice of epoch must not change with how a model is measured later
+NO_FIGURES = Figures(precision=None, recall=0, map50=0, map50_95=0)  # of a trial, which nobody reads
 Fault = Callable[[int], None]
 
 
@@ -69,6 +70,7 @@ class Validator:
         found: list[tuple[int, list[Found]]] = []
         for start in range(0, len(firsts), self.group.world_size):
             mine = firsts[start + self.group.rank : start + self.group.rank + 1]
+            self.group.at(f"batch {start + 1} of {len(firsts)} of validation")
             failed = False
             try:
                 found += [(first, self._look(model, first, batch, fault)) for first in mine]
@@ -87,34 +89,22 @@ class Validator:
         pixels, plans = zip(*(self.images[index] for index in chosen), strict=True)
         outputs = model.runner(np.stack(pixels).astype(np.float32) / np.float32(255))
         names = [self.truth.images[index] for index in chosen]
-        return [finish(*each, model, LIMITS) for each in zip(names, outputs, plans, strict=True)]
+        return [
+            finish(name, output, plan, Window(0, 0, plan.width, plan.height), model, LIMITS)
+            for name, output, plan in zip(names, outputs, plans, strict=True)
+        ]
 
     def _figures(self, found: list[tuple[int, list[Found]]], whole: bool) -> Figures:
         gathered = self.group.gather(found)
         figures = self._evaluate(gathered) if gathered is not None and whole else None
         shared = self.group.share(figures)
         if not whole:
-            return Figures(precision=0, recall=0, map50=0, map50_95=0)
+            return NO_FIGURES
         assert isinstance(shared, Figures)
         return shared
 
     def _evaluate(self, gathered: Sequence[object]) -> Figures:
         parts: list[tuple[int, list[Found]]] = [part for rank in gathered for part in rank]  # type: ignore[attr-defined]
         found = [each for _, those in sorted(parts, key=lambda part: part[0]) for each in those]
-        detections = gather(self.truth.classes, self.truth.images, found)
-        subject = Subject("EMA", "0" * 64, "0" * 64, "val", 0.0)
-        measured = evaluate(self.truth, detections, subject, max_detections=LIMITS.max_detections, confusion_confidence=0.25)
-        return _figures(measured.metrics)
-
-
-def _figures(metrics: Metrics) -> Figures:
-    """Precision and recall at each class's best F1, averaged over the classes that have truth."""
-    assert metrics.map50 is not None and metrics.map50_95 is not None, "val has truth, or evaluate would have raised"
-    precision = [each.precision for each in metrics.classes if each.precision is not None]
-    recall = [each.recall for each in metrics.classes if each.recall is not None]
-    return Figures(
-        precision=float(np.mean(precision)),
-        recall=float(np.mean(recall)),
-        map50=metrics.map50,
-        map50_95=metrics.map50_95,
-    )
+        measured = validate(self.truth, gather(self.truth.classes, self.truth.images, found), LIMITS.max_detections)
+        return Figures(precision=measured.precision, recall=measured.recall, map50=measured.map50, map50_95=measured.map50_95)

@@ -45,3 +45,22 @@ class Watcher(Protocol):
 
     def note(self, text: str) -> None:
         """One line that people should see: less memory than hoped for, a step that was skipped."""
+
+
+class Unwatched:
+    """A watcher that nobody is behind: a rank's that is not the first."""
+
+    def started(self, start: Start) -> None:
+        return
+
+    def batch_done(self, epoch: int, batch: int, losses: dict[str, float], waited_seconds: float) -> None:
+        return
+
+    def validating(self, epoch: int) -> None:
+        return
+
+    def epoch_done(self, end: EpochEnd) -> None:
+        return
+
+    def note(self, text: str) -> None:
+        return

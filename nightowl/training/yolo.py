@@ -73,7 +73,7 @@ def build(plan: Plan) -> Pieces:
     """
     params, notes = plan.params, list[str]()
     init_seeds(params.seed, deterministic=True)
-    args = _checked(arguments(plan))
+    args = _checked(arguments(params, plan.image_size, plan.compute))
     model = _model(plan, notes).to(plan.device, memory_format=plan.compute.torch_format)
     model.nc, model.names, model.args = len(plan.classes), dict(enumerate(plan.classes)), args
     frozen = (*(f"model.{number}." for number in params.freeze), ".dfl")
@@ -169,6 +169,11 @@ class Criterion:
         return preds[("one2many", "one2one")[place]] if self.num_branches == 2 else preds
 
 
+def head_of(model: Any) -> Literal["raw", "end2end"]:
+    """What a detector says: `end2end` where it has an NMS-free head, as that is the one that ships."""
+    return "end2end" if _has_end2end(model.model[-1]) else "raw"
+
+
 def set_training(model: torch.nn.Module, frozen: tuple[str, ...]) -> None:
     """Training mode, but for the BatchNorm of frozen layers."""
     model.train()
@@ -211,8 +216,7 @@ def deliver(
     buffer = io.BytesIO()
     torch.save({"epoch": -1, "model": model, "ema": None, "train_args": args}, buffer)
     write_atomic(target, buffer.getvalue())
-    head: Literal["raw", "end2end"] = "end2end" if _has_end2end(model.model[-1]) else "raw"
-    return Delivered(Path(model.yaml["yaml_file"]).name, head, sha256_bytes(buffer.getvalue()))
+    return Delivered(Path(model.yaml["yaml_file"]).name, head_of(model), sha256_bytes(buffer.getvalue()))
 
 
 def download_weights(name: str, folder: Path) -> Path:

@@ -14,6 +14,7 @@ import numpy as np
 import PIL.Image
 import pytest
 import torch
+from nightowl.training.commits import is_finished
 
 from nightowl.data.blobs import BlobStore
 from nightowl.data.golden import GoldenImage, golden_text
@@ -27,7 +28,6 @@ from nightowl.stages import train as stage
 from nightowl.stages.workspace import Workspace
 from nightowl.training import yolo
 from nightowl.training.base import BaseWeights
-from nightowl.training.commits import is_finished
 from nightowl.training.watch import EpochEnd
 
 RANDOM = BaseWeights(kind="yaml", name="yolo11n.yaml", sha256=None)

@@ -1,4 +1,4 @@
-"""Trainings in processes of their own, one a rank, that a test can kill; forked from a server that has imported torch already."""
+"""Trainings in processes of their own, one a rank, that a test can kill; forked from a server that has imported torch."""
 
 import multiprocessing
 import os

@@ -1,4 +1,4 @@
-"""Killed at any moment, any number of times, on one rank and on two: the end is that of the undisturbed training, bit for bit."""
+"""Killed at any moment, any number of times, on one rank and on two: the end is that of the undisturbed training."""
 
 import json
 import random

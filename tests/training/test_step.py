@@ -1,4 +1,4 @@
-"""One optimizer step, in parts and whole. BatchNorm is frozen where parts are to equal the whole: its statistics are a batch's."""
+"""One optimizer step, in parts and whole. BatchNorm is frozen where parts are to equal the whole."""
 
 from collections.abc import Callable
 
@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from nightowl.training.group import Alone
+from nightowl.training.state import capture, digest
 from nightowl.training.step import OutOfMemory, Stepper, Taken
 from nightowl.training.stopping import AnyStop
-from nightowl.training.state import capture, digest
 from nightowl.training.yolo import build
 from tests.training.standins import a_batch, a_plan
 

@@ -13,6 +13,7 @@ import PIL.Image
 import pytest
 import torch
 import ultralytics
+from nightowl.training.view import View
 from ultralytics.cfg import get_cfg
 from ultralytics.data.augment import Mosaic
 from ultralytics.engine.trainer import BaseTrainer
@@ -25,7 +26,6 @@ from nightowl.params import TrainParams
 from nightowl.training import yolo
 from nightowl.training.architecture import architecture
 from nightowl.training.plan import PLACES, Plan, arguments
-from nightowl.training.view import View
 
 ROOT = Path(__file__).parents[2]
 HERE = Path()

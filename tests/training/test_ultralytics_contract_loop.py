@@ -1,4 +1,4 @@
-"""Our loop against ultralytics' own: given the same batches, the same weights, EMA and optimizer after two epochs, bit for bit."""
+"""Our loop against ultralytics' own: given the same batches, the same weights, EMA and optimizer, bit for bit."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -47,7 +47,7 @@ class _Upstream(DetectionTrainer):
     def __init__(self, plan: Plan, folder: Path) -> None:
         self.plan = plan
         given = {
-            **arguments(plan),
+            **arguments(plan.params, plan.image_size, plan.compute),
             "multi_scale": 0.0,
             "device": "cpu",
             "save_dir": str(folder),

@@ -1,0 +1,59 @@
+"""What a training starts from, read alike by the stage and by each of its ranks."""
+
+from pathlib import Path
+
+import nightowl.data
+import nightowl.evaluation
+import nightowl.training
+from nightowl.checkpoint.identity import Identity
+from nightowl.data.cache.opening import open_cache
+from nightowl.data.manifest import Image, Manifest, Split, read_manifest
+from nightowl.data.source import source_folder
+from nightowl.errors import DataError, WeightsError
+from nightowl.files import sha256_file
+from nightowl.params import Params
+from nightowl.stages.workspace import Workspace
+from nightowl.training.base import BaseWeights
+from nightowl.training.identity import training_identity
+from nightowl.training.job import Job
+
+# The source that decides what is trained.
+_CODE = tuple(Path(path) for package in (nightowl.data, nightowl.evaluation, nightowl.training) for path in package.__path__)
+_WHY: dict[Split, str] = {"train": "there is nothing to learn from", "val": "no epoch could be chosen"}
+
+
+def pinned(workspace: Workspace) -> tuple[BaseWeights, Manifest]:
+    """Base weights and data set. Raises WeightsError, DataError when they are not there, or cannot be trained on."""
+    base, dataset = read_base(workspace.base), read_manifest(workspace.dataset)
+    for split, why in _WHY.items():
+        _check(dataset.of(split), split, why)
+    return base, dataset
+
+
+def identity_of(params: Params, workspace: Workspace, base: BaseWeights) -> Identity:
+    return training_identity(sha256_file(workspace.dataset), params, base, _CODE)
+
+
+def prepared(params: Params, workspace: Workspace, dataset: Manifest, base: BaseWeights) -> Job:
+    """The training, with its images in the prepared cache, which this fills where it lacks some. Raises DataError."""
+    settings = workspace.settings
+    source = source_folder(settings, workspace.detector)
+    train, val = (open_cache(dataset, split, source, params.prepare, settings) for split in ("train", "val"))
+    return Job(params, settings, dataset, base, train, val)
+
+
+def read_base(path: Path) -> BaseWeights:
+    """The pinned base weights. Raises WeightsError when they are not pinned, or the record is broken."""
+    try:
+        return BaseWeights.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        raise WeightsError(f"{path}: no pinned base weights; run: nightowl inputs pin DETECTOR") from None
+    except ValueError as error:
+        raise WeightsError(f"{path}: not a record of base weights ({error}); pin the inputs again") from error
+
+
+def _check(images: tuple[Image, ...], split: Split, why: str) -> None:
+    if not images:
+        raise DataError(f"{split}: expected images, found none: {why}; give this split some (params: data.split)")
+    if not any(not box.ignore for image in images for box in image.boxes):
+        raise DataError(f"{split}: expected boxes, found none on {len(images)} images: {why}; label some of them")
