@@ -47,7 +47,7 @@ def test_all_faults_of_both_files_are_told_at_once_with_their_key_paths(tmp_path
     shared, own = root / "params.yaml", root / "detectors" / "line" / "params.yaml"
     assert f'{shared}: train.epochs: input should be a valid integer, got "many"' in told
     assert f"{own}: train.lr0: input should be greater than 0, got -1" in told
-    assert f"{own}: train.lr is not a known key; known here: augment, base, " in told
+    assert f"{own}: train.lr is not a known key; known here: activation_checkpointing, augment, base, " in told
     assert f"{own}: prepare.image_size: input should be a multiple of 32, got 100" in told
 
 

@@ -14,9 +14,10 @@ _LIBRARIES = ("numpy", "opencv-python-headless", "torch", "ultralytics")
 
 def training_identity(dataset_sha256: str, params: Params, base: BaseWeights, code: Iterable[Path]) -> Identity:
     """`code` are the files and folders whose Python source the training runs."""
+    prepare = params.prepare.model_dump(mode="json", include={"image_size", "cache", "jpeg_quality"})
     return Identity(
         dataset_sha256=dataset_sha256,
-        params=flat({"prepare": {"image_size": params.prepare.image_size}, "train": params.train.model_dump(mode="json")}),
+        params=flat({"prepare": prepare, "train": params.train.model_dump(mode="json")}),
         base=flat(base.model_dump(mode="json")),
         code={_name(file): sha256_file(file) for file in _sources(code)},
         libraries={name: version(name) for name in _LIBRARIES},

@@ -9,7 +9,6 @@ from nightowl.checkpoint.saver import Saver
 from nightowl.data.cache.packed import PackedImages
 from nightowl.data.labels import labels_of
 from nightowl.data.loader import TrainingLoader
-from nightowl.data.maker import Recipe
 from nightowl.data.manifest import Manifest
 from nightowl.errors import CheckpointError
 from nightowl.evaluation.truth import truth_of
@@ -99,9 +98,15 @@ def _plan(job: Job, device: str, group: Group, found: State | None) -> Plan:
 
 
 def _loader(job: Job, group: Group) -> TrainingLoader:
-    train, size = job.params.train, job.params.prepare.image_size
-    recipe = Recipe(job.train_images, labels_of(job.dataset.of("train")), size, train)
-    return TrainingLoader(recipe, job.settings.num_workers, group.rank, group.world_size)
+    return TrainingLoader(
+        job.train_images,
+        labels_of(job.dataset.of("train")),
+        job.params.prepare.image_size,
+        job.params.train,
+        num_workers=job.settings.num_workers,
+        rank=group.rank,
+        world_size=group.world_size,
+    )
 
 
 def _validator(job: Job, plan: Plan, pieces: Pieces, group: Group) -> Validator:

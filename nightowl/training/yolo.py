@@ -201,7 +201,11 @@ def load_torch_model(path: Path, sha256: str) -> torch.nn.Module:
 
 
 def deliver(
-    description: Mapping[str, object], classes: Sequence[str], weights: Mapping[str, Tensor], target: Path, **train_args: object
+    description: Mapping[str, object],
+    classes: Sequence[str],
+    weights: Mapping[str, Tensor],
+    target: Path,
+    train_args: Mapping[str, object],
 ) -> Delivered:
     """Publish `weights` (a state dict) of the architecture `description`, fp16, at `target`: equal weights are equal files.
 

@@ -1,6 +1,5 @@
 """The whole stage on a handful of tiny images: yolo11n on 64 pixels, from random weights."""
 
-import contextlib
 import csv
 import os
 import signal
@@ -14,12 +13,11 @@ import numpy as np
 import PIL.Image
 import pytest
 import torch
-from nightowl.training.commits import is_finished
 
 from nightowl.data.blobs import BlobStore
 from nightowl.data.golden import GoldenImage, golden_text
 from nightowl.data.manifest import Box, Image, Manifest, Split, read_manifest, write_manifest
-from nightowl.errors import DataError, Preempted, SettingsError, StageFailed, WeightsError
+from nightowl.errors import DataError, Preempted, SettingsError, WeightsError
 from nightowl.evaluation.model_file import ModelRecord
 from nightowl.files import sha256_file, write_atomic, write_record
 from nightowl.params import Params
@@ -28,7 +26,8 @@ from nightowl.stages import train as stage
 from nightowl.stages.workspace import Workspace
 from nightowl.training import yolo
 from nightowl.training.base import BaseWeights
-from nightowl.training.watch import EpochEnd
+from nightowl.training.display import Display
+from nightowl.training.record import TrainingRecord
 
 RANDOM = BaseWeights(kind="yaml", name="yolo11n.yaml", sha256=None)
 SPLIT: tuple[Split, ...] = ("train", "train", "train", "train", "val", "val")
@@ -83,7 +82,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Workspace, Path]:
 
 def test_it_publishes_weights_record_and_history_and_nothing_else(trained: tuple[Workspace, Path]) -> None:
     _, out = trained
-    assert sorted(path.name for path in out.iterdir()) == ["best.pt", "model.json", "results.csv"]
+    assert sorted(path.name for path in out.iterdir()) == ["best.pt", "model.json", "results.csv", "training.json"]
     record = ModelRecord.model_validate_json((out / "model.json").read_bytes())
     assert (record.architecture, record.head, record.base, record.base_sha256) == ("yolo11n.yaml", "raw", "yolo11n.yaml", None)
     assert (record.classes, record.image_size, record.epochs_done) == (("cell", "platelet"), 64, 2)
@@ -120,13 +119,22 @@ def test_the_weights_say_nothing_of_the_machine(trained: tuple[Workspace, Path])
     assert b"nightowl-ultralytics" not in content
 
 
-def test_a_finished_training_is_kept_small_until_the_next_and_reused(trained: tuple[Workspace, Path]) -> None:
+def test_a_finished_training_is_reused(trained: tuple[Workspace, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    def not_again(*_: object) -> None:
+        raise AssertionError("trained again")
+
     workspace, out = trained
-    (folder,) = checkpoints(workspace)
-    assert is_finished(folder)
-    assert {path.name for path in folder.iterdir()} <= {"lock", "epoch-0001", "epoch-0002"}
+    monkeypatch.setattr(stage, "train_on", not_again)
     again = run(make_params(epochs=2, close_mosaic_epochs=1), workspace, "again")
     assert sha256_file(again / "best.pt") == sha256_file(out / "best.pt")
+
+
+def test_how_it_was_computed_is_in_the_record(trained: tuple[Workspace, Path]) -> None:
+    record = TrainingRecord.model_validate_json((trained[1] / "training.json").read_bytes())
+    assert record.compute.precision in ("fp32", "bf16")
+    assert (record.micro_batch, record.shrunk, record.skipped) == (2, (), ())
+    assert [world.world_size for world in record.worlds] == [1]
+    assert record.resolved["optimizer"] == "AdamW"
 
 
 def test_nothing_is_written_outside_the_home_and_the_outputs(trained: tuple[Workspace, Path]) -> None:
@@ -141,49 +149,40 @@ def test_nothing_is_written_outside_the_home_and_the_outputs(trained: tuple[Work
         "source",
     }
     assert sorted(path.suffix for path in (workspace.root / "source").iterdir()) == [".png"] * len(SPLIT)
-    assert [path.name for path in (workspace.root / "home").iterdir()] == ["checkpoints"]
+    assert sorted(path.name for path in (workspace.root / "home").iterdir()) == ["checkpoints", "prepared"]
 
 
-def test_equal_inputs_give_equal_weights_whether_images_are_kept_in_memory_or_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("num_workers", [0, 1])
+def test_equal_inputs_give_equal_weights_whatever_the_workers(
+    tmp_path: Path, trained: tuple[Workspace, Path], num_workers: int
 ) -> None:
-    weights = []
-    for keep in (True, False):
-        monkeypatch.setattr(stage, "fits_in_memory", lambda *_, keep=keep: keep)
-        out = run(make_params(), make_workspace(tmp_path / str(keep)))
-        weights.append(sha256_file(out / "best.pt"))
-    assert weights[0] == weights[1]
+    workspace = make_workspace(tmp_path)
+    workspace = replace(workspace, settings=workspace.settings.model_copy(update={"num_workers": num_workers}))
+    out = run(make_params(epochs=2, close_mosaic_epochs=1), workspace)
+    assert sha256_file(out / "best.pt") == sha256_file(trained[1] / "best.pt")
 
 
 def preempt(*_: object) -> None:
-    raise Preempted("asked to stop")
+    raise Preempted("asked to stop; it was the spot market")
 
 
-def test_a_stop_that_library_code_swallows_still_stops_and_can_be_gone_on_from(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_stop_ends_as_the_handler_in_force_says_and_the_next_run_goes_on(
+    tmp_path: Path, trained: tuple[Workspace, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    params, workspace = make_params(epochs=3), make_workspace(tmp_path)
-    keep = stage._Keeper.epoch_done
-
-    def keep_and_be_asked_to_stop(keeper: stage._Keeper, end: EpochEnd) -> None:
-        keep(keeper, end)
-        with contextlib.suppress(Exception):  # as ultralytics does
+    def heard_in_epoch_2(display: Display, epoch: int, *rest: object) -> None:
+        if epoch == 2:
             signal.raise_signal(signal.SIGTERM)
 
+    params, workspace = make_params(epochs=2, close_mosaic_epochs=1), make_workspace(tmp_path)
     before = signal.signal(signal.SIGTERM, preempt)
     with monkeypatch.context() as patched:
-        patched.setattr(stage._Keeper, "epoch_done", keep_and_be_asked_to_stop)
-        with pytest.raises(Preempted):
+        patched.setattr(Display, "batch_done", heard_in_epoch_2)
+        with pytest.raises(Preempted, match="it was the spot market"):
             run(params, workspace)
-    signal.signal(signal.SIGTERM, before)
-    (folder,) = checkpoints(workspace)
-    # What a kill in the middle of the next checkpoint would leave behind is not what it goes on from.
-    (folder / "work" / "weights" / "last.pt").write_bytes(b"half a check")
-    with (folder / "work" / "results.csv").open("a") as file:
-        file.write("2,9.9,half a row")
+    assert signal.signal(signal.SIGTERM, before) is preempt
     out = run(params, workspace)
-    assert [row["epoch"] for row in history(out)] == ["1", "2", "3"]
-    assert ModelRecord.model_validate_json((out / "model.json").read_bytes()).epochs_done == 3
+    assert [row["epoch"] for row in history(out)] == ["1", "2"]
+    assert sha256_file(out / "best.pt") == sha256_file(trained[1] / "best.pt")
 
 
 def test_a_killed_stage_goes_on_where_it_was(tmp_path: Path) -> None:
@@ -200,41 +199,19 @@ def test_a_killed_stage_goes_on_where_it_was(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "nightowl.stages.train", "tiny"]
     with subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
-        said = [line for line in iter(process.stderr.readline, "") if _kill_after_epoch_1(process, line)]
+        said = [line for line in iter(process.stderr.readline, "") if _kill_after_epoch_2(process, line)]
     assert process.returncode == -signal.SIGKILL, said
     assert not workspace.out("train").exists()
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert "going on from epoch 2" in done.stderr
+    assert "going on from epoch " in done.stderr
     assert [row["epoch"] for row in history(workspace.out("train"))] == ["1", "2", "3"]
 
 
-def _kill_after_epoch_1(process: subprocess.Popen[str], line: str) -> bool:
-    if line.startswith("epoch 1/"):
+def _kill_after_epoch_2(process: subprocess.Popen[str], line: str) -> bool:
+    if line.startswith("epoch 2/"):
         process.kill()
     return True
-
-
-def test_the_best_epoch_is_kept_and_patience_ends_a_training_early(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def worse_each_time(trainer: yolo._Trainer) -> tuple[dict[str, float], float]:
-        fitness = 1 / (trainer.epoch + 1)
-        trainer.best_fitness = max(trainer.best_fitness or 0.0, fitness)
-        return {yolo.MAP50: fitness, yolo.MAP50_95: fitness}, fitness
-
-    monkeypatch.setattr(yolo._Trainer, "validate", worse_each_time)
-    out = run(make_params(epochs=4, patience_epochs=1), make_workspace(tmp_path))
-    record = ModelRecord.model_validate_json((out / "model.json").read_bytes())
-    assert (record.best_epoch, record.epochs_done, len(history(out))) == (1, 2, 2)
-
-
-def test_a_loss_that_is_no_number_fails_and_says_what_to_lower(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def poisoned(trainer: yolo._Trainer, batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-        images = batch["img"].float() / (0 if trainer.num_batches_done == 1 else 255)
-        return {**batch, "img": images * 0 if trainer.num_batches_done == 1 else images}
-
-    monkeypatch.setattr(yolo._Trainer, "preprocess_batch", poisoned)
-    with pytest.raises(StageFailed, match=r"the loss became nan in epoch 1, batch 2: .*; lower train\.lr0 \(0\.001\)"):
-        run(make_params(), make_workspace(tmp_path))
 
 
 def test_a_device_that_is_not_there_is_said(tmp_path: Path) -> None:
@@ -257,7 +234,8 @@ def test_other_classes_than_the_base_weights_knew_are_learnt_anew_and_it_tells_s
     assert (record.base, record.base_sha256, record.classes) == ("champion", sha256, ("one",))
     said = capfd.readouterr()
     assert said.out == ""
-    first, note, epoch = said.err.splitlines()
+    lines = [line for line in said.err.splitlines() if line.startswith(("train:", "epoch "))]
+    first, note, epoch = lines
     assert first == "train: 4 images, 1 epochs, AdamW lr 0.001"
     assert note == "train: the base weights know 2 classes, the data 1: what tells classes apart is learnt anew"
     assert epoch.startswith("epoch 1/1  box ") and "val mAP50 " in epoch and epoch.endswith("ETA 0:00")

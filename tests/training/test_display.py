@@ -1,13 +1,14 @@
 import io
-from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from nightowl.training.display import Display
+from nightowl.training.progress import Figures
 from nightowl.training.watch import EpochEnd, Start
 
-START = Start(first_epoch=1, num_epochs=3, num_batches=10, num_images=80, optimizer="AdamW")
+LOSSES = {"box_loss": 1.6, "cls_loss": 3.0}
+START = Start(first_epoch=1, first_step=0, num_epochs=3, num_batches=10, num_images=80, optimizer="AdamW")
 
 
 class Hands:
@@ -22,8 +23,8 @@ class Hands:
 
 def an_end(epoch: int, finished: bool = False, is_best: bool = False) -> EpochEnd:
     losses = {"box_loss": 1.234, "cls_loss": 2.3, "dfl_loss": 1.1}
-    here = Path()
-    return EpochEnd(epoch, losses, 0.41, 0.22, is_best, finished, here, here, here)
+    figures = Figures(precision=0.5, recall=0.5, map50=0.41, map50_95=0.22)
+    return EpochEnd(epoch, losses, {"pg0": 0.01}, figures, is_best, finished)
 
 
 def show(terminal: bool, start: Start = START) -> tuple[Display, Hands, io.StringIO]:
@@ -38,7 +39,7 @@ def test_elsewhere_an_epoch_is_one_line() -> None:
     with display:
         for batch in range(1, 11):
             clock.now += 0.4
-            display.batch_done(1, batch, 4.6)
+            display.batch_done(1, batch, LOSSES, 0.1)
         display.validating(1)
         clock.now += 1
         display.epoch_done(an_end(1, is_best=True))
@@ -49,12 +50,14 @@ def test_elsewhere_an_epoch_is_one_line() -> None:
 
 
 def test_a_resumed_training_counts_the_pace_of_its_own_epochs() -> None:
-    display, clock, out = show(False, Start(first_epoch=3, num_epochs=5, num_batches=10, num_images=80, optimizer="SGD"))
+    display, clock, out = show(
+        False, Start(first_epoch=3, first_step=5, num_epochs=5, num_batches=10, num_images=80, optimizer="SGD")
+    )
     clock.now += 60
     display.epoch_done(an_end(3))
     first, line = out.getvalue().splitlines()
-    assert first.endswith("SGD, going on from epoch 3")
-    assert line.startswith("epoch 3/5 ") and line.endswith("ETA 2:00")
+    assert first.endswith("SGD, going on from epoch 3, batch 6")
+    assert line.startswith("epoch 3/5 ") and line.endswith("1 images/s  ETA 4:00")
 
 
 def test_an_early_end_is_said() -> None:
@@ -69,7 +72,7 @@ def test_on_a_terminal_a_bar_says_how_long_it_will_take(seconds: float, text: st
     display, clock, out = show(terminal=True)
     with display:
         clock.now += seconds
-        display.batch_done(1, 1, 4.6)
+        display.batch_done(1, 1, LOSSES, seconds / 4)
         display._bar.refresh()
     assert "epoch 1/3" in out.getvalue()
-    assert f"loss 4.60  {8 / seconds:.0f} images/s  ETA {text}" in out.getvalue()
+    assert f"loss 4.60  {8 / seconds:.0f} images/s  waiting for data 25%  ETA {text}" in out.getvalue()

@@ -1,4 +1,3 @@
-import contextlib
 import os
 import signal
 import threading
@@ -8,11 +7,11 @@ from types import FrameType
 import pytest
 
 from nightowl.errors import Preempted
-from nightowl.training.stopping import stop_requests
+from nightowl.training.stopping import AnyStop, SignalStop
 
 
 def preempt(signum: int, frame: FrameType | None) -> None:
-    raise Preempted("asked to stop")
+    raise Preempted("asked to stop, and it is known why")
 
 
 @pytest.fixture(autouse=True)
@@ -22,40 +21,62 @@ def handlers() -> Iterator[None]:
     signal.signal(signal.SIGTERM, before)
 
 
-def test_nothing_is_raised_while_nobody_asks() -> None:
-    with stop_requests() as request:
-        request.check()
-
-
-def test_a_signal_ends_the_work_at_once() -> None:
-    with pytest.raises(Preempted), stop_requests():
-        os.kill(os.getpid(), signal.SIGTERM)
-
-
 @pytest.mark.parametrize(("number", "error"), [(signal.SIGTERM, Preempted), (signal.SIGINT, KeyboardInterrupt)])
-def test_a_swallowed_request_is_raised_again_at_the_next_step(number: int, error: type[BaseException]) -> None:
-    with stop_requests() as request:
-        with contextlib.suppress(BaseException):
-            os.kill(os.getpid(), number)
-        with pytest.raises(error):
-            request.check()
+def test_a_signal_is_noted_and_passed_on_at_the_end(number: int, error: type[BaseException]) -> None:
+    reached = list[str | None]()
 
+    def work(stop: SignalStop) -> None:
+        os.kill(os.getpid(), number)
+        reached.append(stop.reason())
 
-def test_the_handlers_are_as_they_were_afterwards() -> None:
-    with contextlib.suppress(Preempted), stop_requests():
-        os.kill(os.getpid(), signal.SIGTERM)
+    with pytest.raises(error), SignalStop().listening() as stop:
+        work(stop)
+    assert reached == [f"asked to stop ({signal.Signals(number).name})"]
     assert signal.getsignal(signal.SIGTERM) is preempt
 
 
+def be_killed_and_raise(error: Exception) -> None:
+    os.kill(os.getpid(), signal.SIGTERM)
+    raise error
+
+
+def test_the_handler_in_force_says_why() -> None:
+    with pytest.raises(Preempted, match="it is known why"), SignalStop().listening():
+        be_killed_and_raise(Preempted("asked to stop"))
+
+
+def test_an_error_is_not_covered_by_a_request_to_stop() -> None:
+    with pytest.raises(ValueError, match="broken"), SignalStop().listening():
+        be_killed_and_raise(ValueError("broken"))
+    assert signal.getsignal(signal.SIGTERM) is preempt
+
+
+def test_nothing_is_asked_while_nobody_asks() -> None:
+    with SignalStop().listening() as stop:
+        assert stop.reason() is None
+
+
 def test_another_thread_has_no_signals_to_watch() -> None:
-    said: list[str] = []
+    said: list[str | None] = []
 
     def work() -> None:
-        with stop_requests() as request:
-            request.check()
-            said.append("done")
+        with SignalStop().listening() as stop:
+            said.append(stop.reason())
 
     thread = threading.Thread(target=work)
     thread.start()
     thread.join()
-    assert said == ["done"]
+    assert said == [None]
+
+
+class Asks:
+    def __init__(self, why: str | None) -> None:
+        self.why = why
+
+    def reason(self) -> str | None:
+        return self.why
+
+
+def test_the_first_of_several_that_asks_gives_the_reason() -> None:
+    assert AnyStop((Asks(None), Asks("spot notice"), Asks("deadline"))).reason() == "spot notice"
+    assert AnyStop(()).reason() is None

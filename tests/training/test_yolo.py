@@ -7,7 +7,7 @@ import torch
 from nightowl.errors import WeightsError
 from nightowl.files import sha256_file
 from nightowl.training import yolo
-from tests.tiny import tiny_module
+from tests.tiny import CLASSES, tiny_module
 
 
 class Harm:
@@ -28,10 +28,15 @@ def a_checkpoint(path: Path, **parts: object) -> Path:
     return path
 
 
+def publish(target: Path, **train_args: object) -> yolo.Delivered:
+    module = tiny_module()
+    halves = {name: value.half() if value.is_floating_point() else value for name, value in module.state_dict().items()}
+    return yolo.deliver({**module.yaml, "yaml_file": "yolo11n.yaml"}, CLASSES, halves, target, train_args)  # type: ignore[dict-item]
+
+
 @pytest.mark.parametrize("name", ["best.pt", "o'brien's.pt", "yolov5n.pt", "Blüte 七.pt"])
 def test_delivered_weights_open_whatever_the_file_is_called(tmp_path: Path, name: str) -> None:
-    checkpoint = a_checkpoint(tmp_path / "it's" / "last.pt")
-    delivered = yolo.deliver(checkpoint, tmp_path / name)
+    delivered = publish(tmp_path / name, imgsz=96)
     assert delivered == yolo.Delivered("yolo11n.yaml", "raw", sha256_file(tmp_path / name))
     module = yolo.load_torch_model(tmp_path / name, delivered.sha256)
     torch.testing.assert_close(
@@ -41,9 +46,9 @@ def test_delivered_weights_open_whatever_the_file_is_called(tmp_path: Path, name
 
 
 def test_equal_weights_are_equal_files(tmp_path: Path) -> None:
-    one = a_checkpoint(tmp_path / "1" / "last.pt", train_args={"imgsz": 96, "data": "/home/me", "device": "0"})
-    two = a_checkpoint(tmp_path / "2" / "last.pt", train_args={"imgsz": 96, "data": "/mnt", "device": "cpu"})
-    assert yolo.deliver(one, tmp_path / "a.pt").sha256 == yolo.deliver(two, tmp_path / "b.pt").sha256
+    one = publish(tmp_path / "a.pt", imgsz=96, data="/home/me", device="0")
+    two = publish(tmp_path / "b.pt", imgsz=96, data="/mnt", device="cpu")
+    assert one.sha256 == two.sha256
 
 
 def test_weights_of_another_digest_are_not_opened(tmp_path: Path) -> None:
