@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nightowl.data.manifest import Image
+if TYPE_CHECKING:  # a worker needs the arrays only, and starts sooner without the manifest's imports
+    from nightowl.data.manifest import Image
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,7 @@ class Labels:
         return int(np.diff(self.starts).max(initial=0))
 
 
-def labels_of(images: Sequence[Image]) -> Labels:
+def labels_of(images: "Sequence[Image]") -> Labels:
     """The boxes of `images` in their order. Crowds are left out: they are neither object nor background."""
     rows, ids, counts = list[tuple[float, float, float, float]](), list[int](), list[int]()
     for image in images:

@@ -10,6 +10,7 @@ from nightowl.data.augment.sample import Augmenter, Images
 from nightowl.data.batch import Batch
 from nightowl.data.labels import Labels
 from nightowl.data.slots import Slot
+from nightowl.data.streams import Streams
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ class Maker:
     """Makes samples of one set, in one thread of one process."""
 
     def __init__(self, training_set: TrainingSet) -> None:
-        self._seed = training_set.seed
+        self._seed, self._streams = training_set.seed, Streams()
         self._augmenter = Augmenter(
             training_set.images, training_set.labels, training_set.size, colour_later=training_set.colour_later
         )
@@ -46,7 +47,7 @@ class Maker:
     def make(self, share: Share, slot: Slot, first: int = 0) -> None:
         """Write the samples of `share` into `slot`, from image `first` on."""
         for place, sample in enumerate(share.samples, first):
-            drawn = draw(share.ranges, self._seed, share.epoch, sample)
+            drawn = draw(share.ranges, sample, self._streams.of(self._seed, share.epoch, sample))
             boxes, class_ids = self._augmenter.augment(drawn, slot.images[place])
             slot.counts[place] = len(boxes)
             slot.boxes[place, : len(boxes)] = boxes

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-_EPOCH_STREAM = 1 << 63  # no sample has this number: the permutation's stream is none of theirs
+from nightowl.data.streams import WHOLE_EPOCH, Streams
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,7 @@ class Sampler:
 
     def shares(self, epoch: int, first: int = 0) -> list[NDArray[np.int64]]:
         """This rank's images in each step of `epoch` (from 0), from step `first` on."""
-        order = np.random.Generator(np.random.Philox(key=np.array([self.seed << 32 | epoch, _EPOCH_STREAM], dtype=np.uint64)))
-        images = order.permutation(self.num_images)
+        images = Streams().of(self.seed, epoch, WHOLE_EPOCH).permutation(self.num_images)
         return [self._own(images[step * self.global_batch :][: self.global_batch]) for step in range(first, self.num_steps())]
 
     def _own(self, images: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -153,8 +153,8 @@ from tests.data.training_sets import a_case
 loader = a_case(number=100).loader(num_workers=2)
 batches = loader.steps(0)
 next(batches)
-print("ready", flush=True)
 try:
+    print("ready", flush=True)
     time.sleep(60)
 except KeyboardInterrupt:
     sys.exit(130)
@@ -163,15 +163,14 @@ except KeyboardInterrupt:
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_no_worker_outlives_the_training(number: int) -> None:
-    parent = subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    assert parent.stdout and parent.stderr
-    parent.stdout.readline()
-    workers = children(parent.pid)
+    with subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as parent:
+        assert parent.stdout and parent.stderr
+        parent.stdout.readline()
+        workers = children(parent.pid)
+        parent.send_signal(number)
+        assert parent.stderr.read() == b""
     assert len(workers) == 2
-    parent.send_signal(number)
-    assert parent.wait(10) == (130 if number == signal.SIGINT else -number)
-    assert parent.stderr.read() == b""
-    parent.stdout.close(), parent.stderr.close()
+    assert parent.returncode == (130 if number == signal.SIGINT else -number)
     deadline = time.monotonic() + 10
     while any(map(is_running, workers)) and time.monotonic() < deadline:
         time.sleep(0.05)

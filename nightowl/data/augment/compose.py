@@ -14,6 +14,7 @@ from nightowl.data.augment.geometry import Matrix, Piece, Tile
 
 Pixels = NDArray[np.uint8]
 GREY = 114
+_MOST_SPILL = 2  # training pixels beyond an edge: less than one source pixel, magnified by less than two
 
 
 def clear(image: Pixels) -> None:
@@ -21,14 +22,20 @@ def clear(image: Pixels) -> None:
     image.fill(GREY)
 
 
-def place(image: Pixels, source: Pixels, piece: Piece) -> None:
-    """Resize the piece's rectangle of `source` into its place in `image`."""
+def spill_memory(size: int) -> Pixels:
+    """Memory for `place`, so that it takes none of its own: touching fresh pages takes longer than filling them."""
+    return np.empty((size + 2 * _MOST_SPILL) ** 2 * 3, np.uint8)
+
+
+def place(image: Pixels, source: Pixels, piece: Piece, spill: Pixels) -> None:
+    """Resize the piece's rectangle of `source` into its place in `image`, by way of `spill` where it goes beyond."""
     (x1, x2, left, right), (y1, y2, top, bottom) = piece
     cut, shape, size = source[y1:y2, x1:x2], (right - left, bottom - top), len(image)
     if left >= 0 and top >= 0 and right <= size and bottom <= size:
         cv2.resize(cut, shape, dst=image[top:bottom, left:right], interpolation=cv2.INTER_LINEAR)
     else:
-        whole = cv2.resize(cut, shape, interpolation=cv2.INTER_LINEAR)
+        whole = spill[: shape[0] * shape[1] * 3].reshape(bottom - top, right - left, 3)
+        cv2.resize(cut, shape, dst=whole, interpolation=cv2.INTER_LINEAR)
         x, y = max(left, 0), max(top, 0)
         image[y : min(bottom, size), x : min(right, size)] = whole[y - top : size - top, x - left : size - left]
 

@@ -1,4 +1,4 @@
-"""What is drawn at random for one training sample, as a function of (seed, epoch, sample) alone.
+"""What is drawn at random for one training sample.
 
 The distributions are those of ultralytics 8.4.190 (`v8_transforms`, with mosaic partners from the whole set). Each quantity has
 its own place in one block of uniform numbers, so that changing one param does not redraw the others.
@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-_DOMAIN = 32  # bits of seed and of epoch: together one word of the key
 _PER_VIEW = 14  # mosaic, 3 partners, y and x of the centre, 2 perspective, angle, scale, 2 shear, 2 translate
 _MIXUP = slice(2 * _PER_VIEW, 2 * _PER_VIEW + 2)  # whether, partner
 _HSV = slice(_MIXUP.stop, _MIXUP.stop + 3)
@@ -64,9 +63,8 @@ class Ranges:
     flip_left_right: float
 
 
-def draw(ranges: Ranges, seed: int, epoch: int, sample: int) -> Draw:
-    """The draw of image number `sample` in `epoch` (from 0)."""
-    random = np.random.Generator(np.random.Philox(key=np.array([seed << _DOMAIN | epoch, sample], dtype=np.uint64)))
+def draw(ranges: Ranges, sample: int, random: np.random.Generator) -> Draw:
+    """The draw of image number `sample`, from the stream that belongs to it and its epoch."""
     uniform = random.random(_FLIPS.stop)
     whether, partner = uniform[_MIXUP]
     mixed, ratio = None, 1.0

@@ -44,6 +44,7 @@ class Augmenter:
         self._size = size
         self._colour = None if colour_later else Colour(size)
         self._image, self._other = np.empty((2, size, size, 3), np.uint8)
+        self._spill = compose.spill_memory(size)
 
     def augment(self, drawn: Draw, target: Pixels) -> Objects:
         """Write the image, RGB planes (3, S, S), to `target`. Returns its objects, boxes_cxcywh_norm."""
@@ -73,7 +74,7 @@ class Augmenter:
             pieces = [piece(tile, direct, size) for tile in laid]
             for source, done in zip(sources, pieces, strict=True):
                 if done is not None:
-                    compose.place(image, source, done)
+                    compose.place(image, source, done, self._spill)
             after, drawn = at.straightly(before, direct), at.followed(before, counts, laid, pieces)
         else:
             to_training = matrix(view, canvas, size)

@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 
 from nightowl.data.augment.draw import Draw, draw
 from nightowl.data.augment.sample import Augmenter
+from nightowl.data.streams import Streams
 from tests.data.augment.upstream import Recorder, by_upstream, instead_of_random, transform_of
 from tests.data.training_sets import Case, a_case
 
@@ -24,7 +25,7 @@ TABLE = [
 
 
 def our_draw(case: Case, sample: int, epoch: int = 0) -> Draw:
-    return draw(case.ranges(), case.train.seed, epoch, sample)
+    return draw(case.ranges(), sample, Streams().of(case.train.seed, epoch, sample))
 
 
 def by_us(case: Case, drawn: Draw) -> tuple[NDArray[np.uint8], NDArray[np.float64], NDArray[np.int64]]:
