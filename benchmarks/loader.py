@@ -6,28 +6,33 @@ process. `--profile` prints where our time goes, `--workers` what worker process
 """
 
 import argparse
+import contextlib
 import cProfile
+import io
 import pstats
 import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import cv2
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
-from nightowl.data.labels import Labels
+from nightowl.data.cache.build import Means, build_cache
+from nightowl.data.cache.opening import recipe
+from nightowl.data.cache.packed import PackedImages
+from nightowl.data.labels import Labels, labels_of
 from nightowl.data.loader import TrainingLoader
 from nightowl.data.maker import Maker, Share, TrainingSet
+from nightowl.data.manifest import Box, Image
 from nightowl.data.schedule import most_objects, ranges
 from nightowl.data.slots import Layout
-from nightowl.params import TrainParams
+from nightowl.files import sha256_bytes
+from nightowl.params import PrepareParams, TrainParams
 from nightowl.training.quiet import silence
 
 silence()
@@ -37,76 +42,50 @@ from ultralytics.data import build_dataloader, build_yolo_dataset  # noqa: E402
 
 SIDE, BATCH = 640, 16
 PARAMS = TrainParams(global_batch=BATCH, epochs=10**5)
-SIZES = [(640, 480), (800, 600), (1024, 768), (1280, 720), (480, 640), (960, 1280)]
+SIZES = [(640, 480), (800, 600), (1024, 768), (1280, 720), (480, 640), (720, 1280)]
 
 
-@dataclass(frozen=True)
-class Packed:
-    """Images in one memory-mapped file, scaled to the training size. Workers map the same file."""
-
-    path: Path
-    shapes: list[tuple[int, int]]
-    starts: list[int]
-
-    def __len__(self) -> int:
-        return len(self.shapes)
-
-    def image(self, index: int) -> NDArray[np.uint8]:
-        height, width = self.shapes[index]
-        return mapped(self.path)[self.starts[index] :][: height * width * 3].reshape(height, width, 3)
-
-
-_MAPS: dict[Path, NDArray[np.uint8]] = {}
-
-
-def mapped(path: Path) -> NDArray[np.uint8]:
-    if path not in _MAPS:
-        _MAPS[path] = np.asarray(np.memmap(path, np.uint8, "r"))
-    return _MAPS[path]
-
-
-def write_images(folder: Path, number: int) -> tuple[Packed, Labels]:
-    """A YOLO data set of `number` images with 7 boxes each in `folder`, and the same packed for us."""
+def write_images(folder: Path, number: int) -> tuple[PackedImages, Labels]:
+    """A YOLO data set of `number` images with 7 boxes each in `folder`, and the same as our prepared cache, raw."""
     random = np.random.default_rng(0)
     (folder / "images").mkdir(), (folder / "labels").mkdir()
-    shapes, starts, rows = [], [0], []
-    with (folder / "packed.bin").open("wb") as packed:
-        for index in range(number):
-            size = SIZES[index % len(SIZES)]
-            coarse = random.integers(0, 256, (12, 12, 3), dtype=np.uint8)
-            image = cv2.resize(coarse, size, interpolation=cv2.INTER_CUBIC)
-            image = cv2.add(image, random.integers(0, 24, image.shape, dtype=np.uint8))
-            cv2.imwrite(str(folder / f"images/{index:05}.jpg"), image, [cv2.IMWRITE_JPEG_QUALITY, 90])
-            corners, sides = random.random((7, 2)) * 0.8, 0.05 + 0.15 * random.random((7, 2))
-            lines = [f"{index % 3} {x + w / 2} {y + h / 2} {w} {h}\n" for (x, y), (w, h) in zip(corners, sides, strict=True)]
-            (folder / f"labels/{index:05}.txt").write_text("".join(lines))
-            rows.append(np.concatenate((corners, corners + sides), axis=1))
-            ratio = SIDE / max(size)
-            scaled = cv2.resize(image, (min(-int(-size[0] * ratio // 1), SIDE), min(-int(-size[1] * ratio // 1), SIDE)))
-            packed.write(scaled.tobytes())
-            shapes.append(scaled.shape[:2])
-            starts.append(starts[-1] + scaled.nbytes)
-    labels = Labels(np.concatenate(rows), np.arange(number * 7) % 3, np.arange(number + 1) * 7)
-    return Packed(folder / "packed.bin", shapes, starts), labels
+    images = []
+    for index in range(number):
+        width, height = SIZES[index % len(SIZES)]
+        coarse = random.integers(0, 256, (12, 12, 3), dtype=np.uint8)
+        pixels = cv2.resize(coarse, (width, height), interpolation=cv2.INTER_CUBIC)
+        pixels = cv2.add(pixels, random.integers(0, 24, pixels.shape, dtype=np.uint8))
+        content = cv2.imencode(".jpg", pixels, [cv2.IMWRITE_JPEG_QUALITY, 90])[1].tobytes()
+        path = f"images/{index:05}.jpg"
+        (folder / path).write_bytes(content)
+        corners, sides = random.random((7, 2)) * 0.8, 0.05 + 0.15 * random.random((7, 2))
+        lines = [f"{index % 3} {x + w / 2} {y + h / 2} {w} {h}\n" for (x, y), (w, h) in zip(corners, sides, strict=True)]
+        (folder / f"labels/{index:05}.txt").write_text("".join(lines))
+        both = np.concatenate((corners, corners + sides), axis=1) * (width, height, width, height)
+        boxes = tuple(Box(index % 3, *row) for row in both.tolist())
+        images.append(Image(path, sha256_bytes(content), len(content), width, height, "train", boxes))
+    built = build_cache(images, folder, recipe(PrepareParams(image_size=SIDE), "train"), folder / "cache", Means())
+    return PackedImages(built), labels_of(images)
 
 
 def upstream(folder: Path, cache: str, workers: int = 0) -> Callable[[], int]:
     """An epoch of ultralytics' own training loader."""
     given = get_cfg(overrides={"imgsz": SIDE, "cache": cache, "task": "detect", "deterministic": False})
     data = {"names": {0: "a", 1: "b", 2: "c"}, "nc": 3, "channels": 3}
-    dataset = build_yolo_dataset(given, str(folder / "images"), BATCH, data, mode="train", rect=False, stride=32)
+    with contextlib.redirect_stdout(io.StringIO()):  # bars
+        dataset = build_yolo_dataset(given, str(folder / "images"), BATCH, data, mode="train", rect=False, stride=32)
     loader = build_dataloader(dataset, BATCH, workers=workers, shuffle=True, rank=-1)
     return lambda: sum(len(batch["img"]) for batch in loader)
 
 
-def ours(images: Packed, labels: Labels, workers: int = 0, colour_later: bool = False) -> Callable[[], int]:
+def ours(images: PackedImages, labels: Labels, workers: int = 0, colour_later: bool = False) -> Callable[[], int]:
     """An epoch of ours; another one each time."""
     loader = TrainingLoader(images, labels, SIDE, PARAMS, num_workers=workers, prefetch_steps=4, colour_later=colour_later)
     epochs = iter(range(10**6))
     return lambda: sum(len(batch) for batch in loader.steps(next(epochs)))
 
 
-def in_threads(images: Packed, labels: Labels, workers: int) -> Callable[[], int]:
+def in_threads(images: PackedImages, labels: Labels, workers: int) -> Callable[[], int]:
     """What threads in place of processes would give: each has a maker, steps are cut up among them."""
     training_set = TrainingSet(images, labels, SIDE, PARAMS.seed)
     makers, pool, epochs = [Maker(training_set) for _ in range(workers)], ThreadPoolExecutor(workers), iter(range(10**6))
