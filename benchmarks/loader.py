@@ -25,6 +25,7 @@ import torch
 from nightowl.data.cache.build import Means, build_cache
 from nightowl.data.cache.opening import recipe
 from nightowl.data.cache.packed import PackedImages
+from nightowl.data.cache.reading import open_packed
 from nightowl.data.labels import Labels, labels_of
 from nightowl.data.loader import TrainingLoader
 from nightowl.data.maker import Maker, Share, TrainingSet
@@ -65,7 +66,7 @@ def write_images(folder: Path, number: int) -> tuple[PackedImages, Labels]:
         boxes = tuple(Box(index % 3, *row) for row in both.tolist())
         images.append(Image(path, sha256_bytes(content), len(content), width, height, "train", boxes))
     built = build_cache(images, folder, recipe(PrepareParams(image_size=SIDE), "train"), folder / "cache", Means())
-    return PackedImages(built), labels_of(images)
+    return open_packed(built), labels_of(images)
 
 
 def upstream(folder: Path, cache: str, workers: int = 0) -> Callable[[], int]:
