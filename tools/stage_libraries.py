@@ -33,6 +33,7 @@ FRAME = {
     "nightowl.settings",
     "nightowl.stages",
     "nightowl.stages.frame",
+    "nightowl.stages.looking_on",
     "nightowl.stages.workspace",
     "nightowl.telemetry",
 }

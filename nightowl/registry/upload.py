@@ -93,9 +93,9 @@ def _epochs(history: Path) -> Iterator[tuple[str, float, int]]:
                     yield _allowed(scalar_name(column), keep="/"), float(text), int(row["epoch"])
 
 
-def _is_number(text: str) -> bool:
+def _is_number(text: str | None) -> bool:
     try:
-        return math.isfinite(float(text))
+        return math.isfinite(float(text or ""))
     except ValueError:
         return False
 

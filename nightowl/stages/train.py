@@ -20,6 +20,7 @@ from nightowl.files import write_atomic, write_record
 from nightowl.params import Params
 from nightowl.settings import Settings
 from nightowl.stages.frame import main
+from nightowl.stages.looking_on import looked_on
 from nightowl.stages.training_inputs import identity_of, pinned, prepared
 from nightowl.stages.workspace import Workspace
 from nightowl.training.base import BaseWeights
@@ -71,9 +72,10 @@ def _train_here(params: Params, workspace: Workspace, dataset: Manifest, base: B
     with (
         Display() as display,
         checkpoint_run(workspace.settings, workspace.detector, identity, display.note) as kept,
+        looked_on(display, workspace, identity.key(), device) as watcher,
         SignalStop().listening() as stop,
     ):
-        train_on(job, device, Alone(), kept, display, stop)
+        train_on(job, device, Alone(), kept, watcher, stop)
 
 
 def _device(settings: Settings) -> str:

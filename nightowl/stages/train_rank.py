@@ -16,6 +16,7 @@ from nightowl.errors import NightowlError, Preempted
 from nightowl.params import load_params
 from nightowl.processes import ask_for_signal_when_parent_ends
 from nightowl.settings import load_settings
+from nightowl.stages.looking_on import looked_on
 from nightowl.stages.training_inputs import identity_of, pinned, prepared
 from nightowl.stages.workspace import Workspace
 from nightowl.training.display import Display
@@ -47,7 +48,8 @@ def run(root: Path, detector: str) -> None:
             display = until_end.enter_context(Display())
             identity = identity_of(params, workspace, base)
             kept = until_end.enter_context(checkpoint_run(settings, detector, identity, display.note))
-            train_on(job, device, group, kept, display, stop)
+            watcher = until_end.enter_context(looked_on(display, workspace, identity.key(), device))
+            train_on(job, device, group, kept, watcher, stop)
         else:
             train_on(job, device, group, None, Unwatched(), stop)
 

@@ -169,6 +169,11 @@ class Workspace:
         """The Cost of running the exported model."""
         return self.out("export") / "cost.json"
 
+    @property
+    def hardware(self) -> Path:
+        """The HardwareSummary of the last training on a GPU; not an output, as it differs from machine to machine."""
+        return self.root / "out" / self.detector / "outcomes" / "hardware.json"
+
     def outcome(self, stage: str) -> Path:
         """How the last execution of `stage` ended; not an output, so DVC neither keeps nor restores it."""
         return self.root / "out" / self.detector / "outcomes" / f"{stage}.json"

@@ -186,13 +186,13 @@ class NvmlGpu:
 
 
 def gpu_of(device: str) -> Gpu | None:
-    """The GPU that torch calls `device` (an index), or None: for `cpu`, without NVML, or where NVML does not know it."""
+    """The GPU that torch calls `device` (`cuda:0` or `0`), or None: for `cpu`, without NVML, or where that does not know it."""
     if device == "cpu":
         return None
     import pynvml
     import torch
 
-    uuid = f"GPU-{torch.cuda.get_device_properties(int(device)).uuid}"
+    uuid = f"GPU-{torch.cuda.get_device_properties(int(device.removeprefix('cuda:'))).uuid}"
     try:
         pynvml.nvmlInit()
         return NvmlGpu(pynvml, uuid)

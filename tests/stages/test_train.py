@@ -21,7 +21,7 @@ from nightowl.errors import DataError, Preempted, SettingsError, WeightsError
 from nightowl.evaluation.model_file import ModelRecord
 from nightowl.files import sha256_file, write_atomic, write_record
 from nightowl.params import Params
-from nightowl.settings import Settings
+from nightowl.settings import Settings, home_of
 from nightowl.stages import train as stage
 from nightowl.stages.workspace import Workspace
 from nightowl.training import yolo
@@ -91,6 +91,19 @@ def test_it_publishes_weights_record_and_history_and_nothing_else(trained: tuple
     assert [row["epoch"] for row in history(out)] == ["1", "2"]
 
 
+def test_tensorboard_has_an_event_an_epoch(trained: tuple[Workspace, Path]) -> None:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    workspace, out = trained
+    (folder,) = (home_of(workspace.settings) / "tensorboard" / workspace.detector).iterdir()
+    events = EventAccumulator(str(folder))
+    events.Reload()
+    num_epochs = len((out / "results.csv").read_text().splitlines()) - 1
+    for name in ("train/box_loss", "val/mAP50", "lr/pg0", "speed/images_per_second", "memory/peak_bytes"):
+        assert [event.step for event in events.Scalars(name)] == list(range(1, num_epochs + 1)), name
+    assert not workspace.hardware.exists(), "there is no GPU to tell of"
+
+
 def test_the_weights_open_as_a_plain_detector_without_fusing(trained: tuple[Workspace, Path]) -> None:
     _, out = trained
     module = yolo.load_torch_model(out / "best.pt", sha256_file(out / "best.pt"))
@@ -149,7 +162,7 @@ def test_nothing_is_written_outside_the_home_and_the_outputs(trained: tuple[Work
         "source",
     }
     assert sorted(path.suffix for path in (workspace.root / "source").iterdir()) == [".png"] * len(SPLIT)
-    assert sorted(path.name for path in (workspace.root / "home").iterdir()) == ["checkpoints", "prepared"]
+    assert sorted(path.name for path in (workspace.root / "home").iterdir()) == ["checkpoints", "prepared", "tensorboard"]
 
 
 @pytest.mark.parametrize("num_workers", [0, 1])
