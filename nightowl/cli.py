@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from nightowl import __version__
-from nightowl.commands import data, init, inputs, models, night, predict
+from nightowl.commands import data, evaluate, init, inputs, models, night, predict
 from nightowl.errors import NightowlError, explain_os_error
 from nightowl.telemetry import turn_telemetry_off
 
@@ -34,6 +34,7 @@ app.command()(models.promote)
 app.command()(models.rollback)
 app.command()(models.reference)
 app.command()(predict.predict)
+app.command()(evaluate.evaluate)
 app.add_typer(data.app, name="data")
 app.add_typer(inputs.app, name="inputs")
 

@@ -10,7 +10,7 @@ limits of detections an image and class.
 from dataclasses import dataclass
 
 import numpy as np
-from faster_coco_eval import COCO, COCOeval_faster
+from faster_coco_eval import COCO, COCOeval_faster, mask
 from numpy.typing import NDArray
 
 from nightowl.evaluation.detections import Detections
@@ -46,7 +46,8 @@ class AveragePrecision:
 def average_precision(truth: Truth, detections: Detections, max_detections: int) -> AveragePrecision:
     """Figures of detections against truth with the same images and classes, `max_detections` an image and class."""
     reference, results = _reference(truth), _results(detections)
-    scorer = COCOeval_faster(reference, reference.loadRes(results), iouType="bbox", print_function=_silent)
+    scorer = _Scorer(reference, reference.loadRes(results), iouType="bbox", print_function=_silent)
+    scorer.boxes = _Boxes(truth, detections)
     scorer.params.maxDets = sorted({*(min(limit, max_detections) for limit in RECALL_LIMITS), max_detections})
     scorer.params.areaRng = [list(EVERY_AREA), *(list(AREAS[size]) for size in SIZES)]
     scorer.params.areaRngLbl = ["all", *SIZES]
@@ -60,6 +61,35 @@ def average_precision(truth: Truth, detections: Detections, max_detections: int)
         np.where(recall < 0, np.nan, recall),
         tuple(scorer.params.maxDets),
     )
+
+
+class _Boxes:
+    """Boxes of every image and class, to be had by their place: detections best first, labels in their order, as xywh."""
+
+    def __init__(self, truth: Truth, detections: Detections) -> None:
+        self.num_classes = len(truth.classes)
+        places = np.arange(len(truth.images) * self.num_classes + 1)
+        key = truth.image_index.astype(np.int64) * self.num_classes + truth.class_id
+        found_key = detections.image_index.astype(np.int64) * self.num_classes + detections.class_id
+        order, found_order = np.argsort(key, kind="stable"), np.lexsort((-detections.score, found_key))
+        self.objects, self.crowd = _xywh(truth.boxes_xyxy)[order], truth.ignore[order].astype(np.uint8)
+        self.found = _xywh(detections.boxes_xyxy)[found_order]
+        self.first = np.searchsorted(key[order], places).tolist()
+        self.first_found = np.searchsorted(found_key[found_order], places).tolist()
+
+
+class _Scorer(COCOeval_faster):  # type: ignore[misc]
+    """faster-coco-eval with the overlaps taken from arrays: it would look every box up in a dictionary."""
+
+    boxes: _Boxes
+
+    def computeIoU(self, imgId: int, catId: int) -> NDArray[np.float64]:  # noqa: N802, N803  upstream's names
+        boxes, place = self.boxes, (imgId - 1) * self.boxes.num_classes + catId - 1
+        own = slice(boxes.first[place], boxes.first[place + 1])
+        first, last = boxes.first_found[place], boxes.first_found[place + 1]
+        found = boxes.found[first : min(last, first + self.params.maxDets[-1])]
+        overlaps: NDArray[np.float64] = mask.iou(found, boxes.objects[own], boxes.crowd[own])
+        return overlaps
 
 
 def _place(size: Size | None) -> int:
@@ -81,7 +111,7 @@ def _reference(truth: Truth) -> COCO:
                 "area": box[2] * box[3],
                 "iscrowd": int(truth.ignore[index]),
             }
-            for index, box in enumerate(boxes)
+            for index, box in enumerate(boxes.tolist())
         ],
     }
     reference.createIndex()
@@ -92,14 +122,13 @@ def _results(detections: Detections) -> list[dict[str, object]]:
     images, classes, scores = detections.image_index.tolist(), detections.class_id.tolist(), detections.score.tolist()
     return [
         {"image_id": image + 1, "category_id": class_id + 1, "bbox": box, "score": score}
-        for image, class_id, score, box in zip(images, classes, scores, _xywh(detections.boxes_xyxy), strict=True)
+        for image, class_id, score, box in zip(images, classes, scores, _xywh(detections.boxes_xyxy).tolist(), strict=True)
     ]
 
 
-def _xywh(boxes_xyxy: NDArray[np.floating]) -> list[list[float]]:
+def _xywh(boxes_xyxy: NDArray[np.floating]) -> NDArray[np.float64]:
     boxes = boxes_xyxy.astype(np.float64)
-    rows: list[list[float]] = np.concatenate([boxes[:, :2], boxes[:, 2:] - boxes[:, :2]], axis=1).tolist()
-    return rows
+    return np.concatenate([boxes[:, :2], boxes[:, 2:] - boxes[:, :2]], axis=1)
 
 
 def _silent(*words: object) -> None:

@@ -12,7 +12,7 @@ def check_measurable(truth: Truth, detections: Detections, split: str, truth_nee
 
     Raises:
         DataError: when there are no images, no truth where it is needed, or images or classes that only one of both has.
-        StageFailed: when a score or a box is NaN or infinite; the image is named.
+        StageFailed: when a score or a box is NaN or infinite, or a box has its corners the wrong way round; the image is named.
     """
     if not truth.images:
         raise DataError(f"{split}: no images; nothing can be measured, so give this split some (params: data.split)")
@@ -24,11 +24,24 @@ def check_measurable(truth: Truth, detections: Detections, split: str, truth_nee
         )
     if truth_needed and not truth.counts().sum():
         raise DataError(f"{split}: {len(truth.images)} images without a single labelled object; nothing can be measured")
+    _check_boxes(truth, detections)
+
+
+def _check_boxes(truth: Truth, detections: Detections) -> None:
+    unlabelled = ~np.isfinite(truth.boxes_xyxy).all(axis=1)
+    if unlabelled.any():
+        at = int(np.argmax(unlabelled))
+        raise DataError(f"{truth.images[truth.image_index[at]]}: a label has box {truth.boxes_xyxy[at]}; correct it")
     broken = ~(np.isfinite(detections.score) & np.isfinite(detections.boxes_xyxy).all(axis=1))
     if broken.any():
         at = int(np.argmax(broken))
         path = detections.images[detections.image_index[at]]
         raise StageFailed(f"{path}: a detection has score {detections.score[at]} and box {detections.boxes_xyxy[at]}")
+    turned = (detections.boxes_xyxy[:, 2:] < detections.boxes_xyxy[:, :2]).any(axis=1)
+    if turned.any():
+        at = int(np.argmax(turned))
+        path = detections.images[detections.image_index[at]]
+        raise StageFailed(f"{path}: a detection has its corners the wrong way round: {detections.boxes_xyxy[at]}")
 
 
 def _check_same_images(truth: Truth, detections: Detections, split: str) -> None:

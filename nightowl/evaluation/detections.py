@@ -46,6 +46,13 @@ class Detections:
             boxes_xyxy=self.boxes_xyxy[mask],
         )
 
+    def of_images(self, inside: NDArray[np.bool_]) -> "Detections":
+        """Those on the images (I,) that are inside; the others are as if never looked at."""
+        kept = self.select(inside[self.image_index])
+        number = np.cumsum(inside, dtype=np.int32) - 1
+        images = tuple(path for path, own in zip(self.images, inside, strict=True) if own)
+        return replace(kept, images=images, image_index=number[kept.image_index])
+
     def from_confidence(self, confidence: float | NDArray[np.float32]) -> "Detections":
         """Those whose score reaches the threshold: one number, or one a class."""
         limit = confidence[self.class_id] if isinstance(confidence, np.ndarray) else confidence

@@ -16,7 +16,7 @@ from nightowl.evaluation.detections import Detections
 from nightowl.evaluation.matches import Matches, precompute_matches
 from nightowl.evaluation.metrics import AverageRecall, ClassMetrics, Curves, Metrics, SizeMetrics
 from nightowl.evaluation.operating import BestF1, best_f1
-from nightowl.evaluation.sizes import AREAS, SIZES, within
+from nightowl.evaluation.sizes import AREAS, SIZES, Size, within
 from nightowl.evaluation.slice_metrics import slice_metrics
 from nightowl.evaluation.slices import Slice
 from nightowl.evaluation.truth import Truth, confusion
@@ -35,6 +35,16 @@ class Subject(NamedTuple):
 class Measured(NamedTuple):
     metrics: Metrics
     curves: Curves
+
+
+class _SizeTable(NamedTuple):
+    """Figures (C,) of the objects of one size; `num_truth` (C,) of them."""
+
+    size: Size
+    num_truth: NDArray[np.int64]
+    ap50: NDArray[np.float64]
+    ap50_95: NDArray[np.float64]
+    ar100: NDArray[np.float64]
 
 
 def evaluate(
@@ -58,7 +68,8 @@ def evaluate(
     check_measurable(truth, detections, subject.split, truth_needed)
     precision = average_precision(truth, detections, max_detections)
     matches = precompute_matches(truth, detections, max_detections)
-    points = _points(matches)
+    points, tables = _points(matches), _size_tables(truth, precision)
+    recalls = [precision.recall_per_class(limit) for limit in RECALL_LIMITS]
     metrics = Metrics(
         model=subject.model,
         weights_sha256=subject.weights_sha256,
@@ -69,10 +80,10 @@ def evaluate(
         map50=_mean(precision.per_class(0.5)),
         map75=_mean(precision.per_class(0.75)),
         map50_95=_mean(precision.per_class()),
-        classes=_classes(truth, precision, points),
+        classes=_classes(truth, precision, points, tables, recalls),
         seconds_per_image=subject.seconds_per_image,
-        ar=_recall(precision, None),
-        sizes=_sizes(truth, precision, None),
+        ar=_recall(recalls, None),
+        sizes=_sizes(tables, None),
         slices=slice_metrics(matches, slices),
     )
     return Measured(metrics, _curves(truth, detections, precision, confusion_confidence))
@@ -87,7 +98,13 @@ def _points(matches: Matches) -> list[BestF1 | None]:
     return points
 
 
-def _classes(truth: Truth, precision: AveragePrecision, points: Sequence[BestF1 | None]) -> tuple[ClassMetrics, ...]:
+def _classes(
+    truth: Truth,
+    precision: AveragePrecision,
+    points: Sequence[BestF1 | None],
+    tables: Sequence[_SizeTable],
+    recalls: Sequence[NDArray[np.float64]],
+) -> tuple[ClassMetrics, ...]:
     ap50, ap75, ap50_95, counts = precision.per_class(0.5), precision.per_class(0.75), precision.per_class(), truth.counts()
     return tuple(
         ClassMetrics(
@@ -99,31 +116,40 @@ def _classes(truth: Truth, precision: AveragePrecision, points: Sequence[BestF1 
             recall=point.recall if point else None,
             best_f1_confidence=point.confidence if point else None,
             ap75=_known(ap75[i]),
-            ar=_recall(precision, i),
-            sizes=_sizes(truth, precision, i),
+            ar=_recall(recalls, i),
+            sizes=_sizes(tables, i),
         )
         for i, (name, point) in enumerate(zip(truth.classes, points, strict=True))
     )
 
 
-def _recall(precision: AveragePrecision, class_id: int | None) -> AverageRecall:
-    """Average recall of one class, or the mean over those that have truth."""
-    ar1, ar10, ar100 = (_figure(precision.recall_per_class(limit), class_id) for limit in RECALL_LIMITS)
+def _size_tables(truth: Truth, precision: AveragePrecision) -> list[_SizeTable]:
+    tables = []
+    for size in SIZES:
+        own = truth.class_id[~truth.ignore & within(truth.boxes_xyxy, AREAS[size])]
+        counts = np.bincount(own, minlength=len(truth.classes))
+        average = precision.per_class(0.5, size), precision.per_class(None, size), precision.recall_per_class(100, size)
+        tables.append(_SizeTable(size, counts, *average))
+    return tables
+
+
+def _recall(recalls: Sequence[NDArray[np.float64]], class_id: int | None) -> AverageRecall:
+    """Average recall of one class, or the mean over those that have truth; `recalls` (C,) at each of the limits."""
+    ar1, ar10, ar100 = (_figure(each, class_id) for each in recalls)
     return AverageRecall(ar1=ar1, ar10=ar10, ar100=ar100)
 
 
-def _sizes(truth: Truth, precision: AveragePrecision, class_id: int | None) -> tuple[SizeMetrics, ...]:
+def _sizes(tables: Sequence[_SizeTable], class_id: int | None) -> tuple[SizeMetrics, ...]:
     """Figures by size of one class, or their means over those that have truth of the size."""
-    own = ~truth.ignore if class_id is None else ~truth.ignore & (truth.class_id == class_id)
     return tuple(
         SizeMetrics(
-            size=size,
-            num_truth=int((own & within(truth.boxes_xyxy, AREAS[size])).sum()),
-            ap50=_figure(precision.per_class(0.5, size), class_id),
-            ap50_95=_figure(precision.per_class(None, size), class_id),
-            ar100=_figure(precision.recall_per_class(100, size), class_id),
+            size=table.size,
+            num_truth=int(table.num_truth.sum() if class_id is None else table.num_truth[class_id]),
+            ap50=_figure(table.ap50, class_id),
+            ap50_95=_figure(table.ap50_95, class_id),
+            ar100=_figure(table.ar100, class_id),
         )
-        for size in SIZES
+        for table in tables
     )
 
 

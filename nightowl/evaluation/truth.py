@@ -42,6 +42,19 @@ class Truth:
             self.ignore[known],
         )
 
+    def of_images(self, inside: NDArray[np.bool_]) -> "Truth":
+        """The objects on the images (I,) that are inside; the others are as if never looked at."""
+        kept = inside[self.image_index]
+        number = np.cumsum(inside, dtype=np.int32) - 1
+        return Truth(
+            self.classes,
+            tuple(path for path, own in zip(self.images, inside, strict=True) if own),
+            number[self.image_index[kept]],
+            self.class_id[kept],
+            self.boxes_xyxy[kept],
+            self.ignore[kept],
+        )
+
     def counts(self) -> NDArray[np.int64]:
         """Objects a class, crowds not counted."""
         return np.bincount(self.class_id[~self.ignore], minlength=len(self.classes))
