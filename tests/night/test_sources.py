@@ -14,6 +14,7 @@ from nightowl.params import DataParams
 from nightowl.progress import untracked
 from nightowl.settings import Settings, home_of
 from tests.cloud.object_server import BUCKET, ObjectServer, serving
+from tests.cloud.tracked import config, record, remote_objects
 from tests.datasets import a_dataset, write_image, write_yolo_dataset
 
 URL = f"s3://{BUCKET}/line"
@@ -131,3 +132,26 @@ def test_a_folder_cannot_be_pulled_and_another_address_is_refused(settings: Sett
         pull_source(settings, "demo", source_of(settings, "demo"))
     with pytest.raises(SettingsError, match="gs://bucket/line: expected a folder, s3://BUCKET/PREFIX or dvc:PATH"):
         fetch_source(settings, "demo", "gs://bucket/line")
+
+
+def test_a_folder_that_dvc_tracks_is_a_source_and_has_the_version_of_the_folder(
+    server: ObjectServer, settings: Settings, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", server.endpoint)
+    repo, files = tmp_path / "repo", as_files(data)
+    config(repo, f"[core]\n    remote = store\n['remote \"store\"']\n    url = s3://{BUCKET}/dvc\n")
+    record(repo, files)
+    for key, body in remote_objects(files).items():
+        server.put(f"dvc/{key}", body)
+    monkeypatch.chdir(repo)
+    local, _, version = pin(settings, "dvc:data")
+    assert version == build_manifest(data, DataParams(), data.parent / "cache", untracked)[0].version()
+    assert source_of(settings, "demo") == local.name == f"dvc:{repo}/data"
+    assert source_folder(settings, "demo") == local.folder.resolve()
+    server.requests.clear()
+    assert pin(settings)[2] == version
+    assert not server.requests
+
+
+def as_files(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
