@@ -89,7 +89,10 @@ class CachedFolder:
         text = Path(self._objects.path(self._list)).read_text(encoding="utf-8")
         for row in sorted(f"{path}\0{md5}" for path, md5 in rows_of(text, self.url)):  # a third of what pairs would take
             path, _, md5 = row.partition("\0")
-            yield RemoteObject(path, os.stat(self._path(md5)).st_size, md5)
+            num_bytes = _size(self._path(md5))
+            if num_bytes is None:
+                raise ObjectChanged(f"{self.url}/{path}: gone from DVC's cache")
+            yield RemoteObject(path, num_bytes, md5)
 
     def download(self, wanted: Wanted, file: IO[bytes]) -> None:
         assert wanted.md5 is not None

@@ -13,7 +13,7 @@ import pytest
 
 from nightowl.cloud.dvc_cache import CachedFolder, pull_tracked
 from nightowl.cloud.dvc_tracked import tracked_folder
-from nightowl.cloud.mirror import PullReport
+from nightowl.cloud.mirror import PullReport, pull
 from nightowl.errors import DataError, RemoteError, StorageError
 from nightowl.progress import untracked
 from tests.cloud.object_server import BUCKET, ObjectServer, serving
@@ -141,6 +141,14 @@ def test_what_dvc_dropped_from_its_cache_is_fetched_again(repo: Path, root: Path
     (repo / ".dvc/cache" / key_of(b"second")).unlink()
     assert pull_data(repo, root).fetched_files == 1
     assert cached(repo) == remote_objects(FILES)
+
+
+def test_a_cache_that_is_emptied_meanwhile_is_said(repo: Path, root: Path) -> None:
+    pull_data(repo, root)
+    cached_folder = CachedFolder(tracked_folder(repo / "data"), repo / ".dvc/cache")
+    (repo / ".dvc/cache" / key_of(b"second")).unlink()
+    with pytest.raises(RemoteError, match=r"images/2.png: gone from DVC's cache; listed 3 times"):
+        pull(cached_folder, root, progress=untracked)
 
 
 def test_a_cache_on_another_disk_is_copied_from(repo: Path, tmp_path: Path) -> None:
