@@ -29,8 +29,9 @@ from tests.cloud.object_server import BUCKET, ObjectServer, serving
 LATENCY_SECONDS = 0.02
 NUM_THREADS = 64
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "us-east-1"}
-Side = Callable[[str, Path], float | None]
-"""Pulls from an endpoint into a folder; returns its seconds without the start of the interpreter, where it knows them."""
+Side = Callable[[str, Path], tuple[float, float] | None]
+"""Pulls from an endpoint into a folder; returns seconds, by the clock and of its cores, without the start of the interpreter,
+where it knows them."""
 
 
 def images(num_objects: int, num_bytes: int) -> Iterator[tuple[str, bytes]]:
@@ -108,18 +109,19 @@ IN_PYTHON = {"nightowl": by_nightowl, "nightowl dvc:": by_nightowl_for_dvc, "bot
 
 
 def in_a_process(name: str) -> Side:
-    def run(endpoint: str, folder: Path) -> float:
+    def run(endpoint: str, folder: Path) -> tuple[float, float]:
         command = [sys.executable, "-m", "benchmarks.pull", "--run", name, endpoint, str(folder)]
-        return float(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
+        wall, cores = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.split()
+        return float(wall), float(cores)
 
     return run
 
 
 def run_here(name: str, endpoint: str, folder: str) -> None:
     """One side in this process; prints its seconds without the start of the interpreter."""
-    begun = time.monotonic()
+    begun, cores = time.monotonic(), time.process_time()
     IN_PYTHON[name](endpoint, Path(folder))
-    print(time.monotonic() - begun)
+    print(time.monotonic() - begun, time.process_time() - cores)
 
 
 def by_s5cmd(program: str) -> Side:
@@ -151,18 +153,18 @@ def dvc(folder: Path, *arguments: str) -> None:
     subprocess.run([sys.executable, "-m", "dvc", *arguments], cwd=folder, env=environment, check=True)
 
 
-def measure(side: Side, endpoint: str, scratch: Path, digest: str, again: bool) -> tuple[float, float, float]:
-    """Seconds of a first pull, of a second one with nothing to do, and of that without the start of the interpreter; `again`:
-    this client knows what it has, so that there is a second one."""
+def measure(side: Side, endpoint: str, scratch: Path, digest: str, again: bool) -> list[float]:
+    """Seconds of a first pull, of a second one with nothing to do, and of that without the start of the interpreter, by the
+    clock and of its cores; `again`: this client knows what it has, so that there is a second one."""
     folder = Path(tempfile.mkdtemp(dir=scratch))  # removed at the end: ext4 makes files slowly where many were just deleted
     make_checkout(endpoint, folder / "checkout", digest)
     begun = time.monotonic()
     side(endpoint, folder)
     between = time.monotonic()
     if not again:
-        return between - begun, math.nan, math.nan
+        return [between - begun, math.nan, math.nan, math.nan]
     inside = side(endpoint, folder)
-    return between - begun, time.monotonic() - between, math.nan if inside is None else inside
+    return [between - begun, time.monotonic() - between, *(inside or (math.nan, math.nan))]
 
 
 PEAK = """
@@ -214,7 +216,7 @@ def compare(options: argparse.Namespace) -> None:
         sides["s5cmd"] = by_s5cmd(options.s5cmd)
     sides |= {"dvc pull": by_dvc(options.objects), "dvc pull, 64 jobs": by_dvc(options.objects, "--jobs", "64")}
     digest = md5(dvc_folder(options.objects, options.bytes)).hexdigest()
-    taken: dict[str, list[tuple[float, float, float]]] = {name: [] for name in sides}
+    taken: dict[str, list[list[float]]] = {name: [] for name in sides}
     with tempfile.TemporaryDirectory(dir=options.folder) as scratch:
         with serving_elsewhere(options.objects, options.bytes) as endpoint:
             for turn in range(options.repeats):
@@ -230,14 +232,14 @@ def compare(options: argparse.Namespace) -> None:
             )
 
 
-def report(taken: dict[str, list[tuple[float, float, float]]]) -> None:
+def report(taken: dict[str, list[list[float]]]) -> None:
     """A table of medians; the ratio is to ours."""
     medians = {name: [statistics.median(column) for column in zip(*rows, strict=True)] for name, rows in taken.items()}
     print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
-    print("| client | runs | first pull, s | against nightowl | nothing to do, s | without interpreter start, s |")
-    print("|---|---|---|---|---|---|")
-    for name, (first, again, inside) in medians.items():
-        seconds = " | ".join("" if math.isnan(value) else f"{value:.2f}" for value in (again, inside))
+    print("| client | runs | first pull, s | against nightowl | nothing to do, s | without interpreter start | of its cores |")
+    print("|---|---|---|---|---|---|---|")
+    for name, (first, *rest) in medians.items():
+        seconds = " | ".join("" if math.isnan(value) else f"{value:.2f}" for value in rest)
         print(f"| {name} | {len(taken[name])} | {first:.1f} | {first / medians['nightowl'][0]:.2f}x | {seconds} |")
 
 
