@@ -24,6 +24,7 @@ from nightowl.files import sha256_bytes, sha256_file, write_atomic
 from nightowl.training.architecture import DETECTION_HEADS
 from nightowl.training.plan import PLACES, Plan, arguments
 from nightowl.training.quiet import silence
+from nightowl.training.recompute import recompute_layers
 from nightowl.training.schedule import Schedule
 from nightowl.training.state import Learner
 
@@ -104,6 +105,8 @@ def build(plan: Plan) -> Pieces:
         warmup_bias_lr=args.warmup_bias_lr,
         warmup_momentum=args.warmup_momentum,
     )
+    if params.activation_checkpointing:
+        recompute_layers(model)
     return Pieces(learner, schedule, frozen, tuple(notes))
 
 
