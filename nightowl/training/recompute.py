@@ -4,7 +4,7 @@ The second pass must not count as one: BatchNorm's running statistics are left a
 without checkpointing, bit for bit.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 
@@ -20,9 +20,9 @@ def recompute_layers(model: torch.nn.Module) -> None:
             layer.forward = partial(_checkpointed, layer, layer.forward)
 
 
-def _checkpointed(layer: torch.nn.Module, forward: object, *inputs: object) -> object:
+def _checkpointed(layer: torch.nn.Module, forward: Callable[..., object], *inputs: object) -> object:
     if not (layer.training and torch.is_grad_enabled()):
-        return forward(*inputs)  # type: ignore[operator]
+        return forward(*inputs)
     return checkpoint(forward, *inputs, use_reentrant=False, context_fn=partial(_contexts, layer))
 
 

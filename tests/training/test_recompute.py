@@ -4,7 +4,7 @@ import torch
 from nightowl.params import TrainParams
 from nightowl.training.step import Taken
 from tests.training.live_bytes import LiveBytes
-from tests.training.standins import a_batch, a_training, a_plan
+from tests.training.standins import a_batch, a_plan, a_training
 
 
 @pytest.mark.parametrize("name", ["yolo11n.yaml", "yolo26n.yaml"])
