@@ -5,8 +5,10 @@ from datetime import UTC, datetime
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
+from nightowl.data.manifest import read_manifest
 from nightowl.errors import Interrupted, NightowlError
 from nightowl.night.record import Ending, Night, report_of, runs_of, workspace_in_tree
+from nightowl.report.annotators import write_lists
 from nightowl.report.collect import collect
 from nightowl.report.content import Failure, NightFacts, StageTiming
 from nightowl.report.page import write_report
@@ -16,7 +18,7 @@ from tasks.say import say
 
 @task(name="report", cache_policy=NO_CACHE)
 def report(night: Night, ending: Ending) -> None:
-    """Write the report of a night that came to its end."""
+    """Write the report of a night that came to its end, and beside it the labels to look at again."""
     facts = _facts(night).model_copy(
         update={
             "ending": ending.outcome,
@@ -25,7 +27,11 @@ def report(night: Night, ending: Ending) -> None:
             "previous_champion": ending.previous_champion,
         }
     )
-    write_report(report_of(night), collect(workspace_in_tree(night), facts))
+    workspace = workspace_in_tree(night)
+    content = collect(workspace, facts)
+    write_report(report_of(night), content)
+    if content.doubts is not None:
+        write_lists(night.folder, content.doubts.listed, read_manifest(workspace.dataset))
 
 
 def report_failure(night: Night, error: BaseException) -> None:

@@ -25,6 +25,7 @@ from nightowl.evaluation.champion import read_champion
 from nightowl.evaluation.detections import read_detections
 from nightowl.evaluation.metrics import Curves, Metrics
 from nightowl.evaluation.model_file import ModelRecord
+from nightowl.evaluation.operating_figures import OperatingFigures
 from nightowl.evaluation.verdict import Verdict
 from nightowl.export.parity import Parity
 from nightowl.files import sha256_file
@@ -41,7 +42,8 @@ from nightowl.report.content import (
     ReportContent,
     SplitSummary,
 )
-from nightowl.report.gallery import build_gallery
+from nightowl.report.differences import differences, label_doubts
+from nightowl.report.gallery import Pixels, build_gallery
 from nightowl.report.history import read_history
 from nightowl.settings import Settings
 from nightowl.stages.workspace import Workspace
@@ -61,6 +63,7 @@ def collect(workspace: Workspace, night: NightFacts) -> ReportContent:
     """
     evaluated = night.finished("evaluate")
     dataset = _dataset(workspace, night)
+    looked = evaluated and workspace.detections("candidate").exists()
     curves = _record(Curves, workspace.curves("candidate")) if evaluated else None
     return ReportContent(
         detector=workspace.detector,
@@ -74,6 +77,9 @@ def collect(workspace: Workspace, night: NightFacts) -> ReportContent:
         model=_record(ModelRecord, workspace.model) if night.finished("train") else None,
         history=_read(read_history, workspace.history) if night.finished("train") else None,
         gallery=_gallery(workspace, dataset, curves) if dataset and curves else None,
+        operating=_record(OperatingFigures, workspace.operating_test) if night.finished("gate") else None,
+        differences=differences(workspace, dataset, _pixels_of(workspace)) if dataset and looked else None,
+        doubts=label_doubts(workspace, dataset, _pixels_of(workspace)) if dataset and looked else None,
         data=summarise(dataset) if dataset else None,
         findings=_findings(workspace, night),
         audit=_audit(workspace) if night.finished("prepare") else None,
@@ -125,8 +131,11 @@ def _gallery(workspace: Workspace, dataset: Manifest, curves: Curves) -> Gallery
     detections = _read(read_detections, workspace.detections("candidate"))
     if detections is None:
         return None
-    pixels = partial(_pixels, workspace.settings, workspace.detector)
-    return build_gallery(dataset, detections, curves.confusion_confidence, pixels)
+    return build_gallery(dataset, detections, curves.confusion_confidence, _pixels_of(workspace))
+
+
+def _pixels_of(workspace: Workspace) -> Pixels:
+    return partial(_pixels, workspace.settings, workspace.detector)
 
 
 def _pixels(settings: Settings, detector: str, image: Image) -> NDArray[np.uint8]:

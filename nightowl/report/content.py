@@ -10,8 +10,11 @@ from nightowl.data.audit import Audit
 from nightowl.data.findings import Finding
 from nightowl.data.manifest import Split
 from nightowl.evaluation.champion import ChampionRecord
+from nightowl.evaluation.changes import Changes
 from nightowl.evaluation.metrics import Curves, Metrics
 from nightowl.evaluation.model_file import ModelRecord
+from nightowl.evaluation.operating_figures import OperatingFigures
+from nightowl.evaluation.suspicious import Suspicion
 from nightowl.evaluation.verdict import Verdict
 from nightowl.export.parity import Parity
 from nightowl.records import Record
@@ -92,7 +95,7 @@ class HistoryChart(Record):
 class DrawnBox(Record):
     """A box on a thumbnail, boxes_xyxy in its pixels. `score` is None for truth."""
 
-    kind: Literal["found", "missed", "crowd", "right", "false", "in_crowd"]
+    kind: Literal["found", "missed", "crowd", "right", "false", "in_crowd", "gone"]
     name: str
     score: float | None
     x1: float
@@ -153,6 +156,20 @@ class AuditView(Record):
     examples: tuple[AuditExample, ...]
 
 
+class Differences(Record):
+    """What changed against the champion, and the images that got worst, with their changes alone drawn on them."""
+
+    changes: Changes
+    worst: tuple[Thumbnail, ...]
+
+
+class LabelDoubts(Record):
+    """Labels of test that are worth a second look, the most suspicious first, some of them drawn."""
+
+    listed: tuple[Suspicion, ...]
+    pictures: tuple[Thumbnail, ...]
+
+
 class ExportSummary(Record):
     """The artefact that ships against the weights it came from; sizes in bytes."""
 
@@ -187,6 +204,9 @@ class ReportContent(Record):
     model: ModelRecord | None = None
     history: tuple[HistoryChart, ...] | None = None
     gallery: Gallery | None = None
+    operating: OperatingFigures | None = None
+    differences: Differences | None = None
+    doubts: LabelDoubts | None = None
     data: DataSummary | None = None
     findings: tuple[Finding, ...] | None = None
     audit: AuditView | None = None

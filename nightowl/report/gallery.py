@@ -6,7 +6,8 @@ or none: an image that changed since, or is gone, is shown by its boxes alone. O
 
 import base64
 import io
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -24,9 +25,18 @@ MAX_SIDE_PX = 480
 MAX_JPEG_BYTES = 70_000
 MAX_BOXES = 150
 _QUALITIES = (82, 70, 55, 40, 25)
-_LAYERS = ("crowd", "found", "in_crowd", "right", "missed", "false")
+_LAYERS = ("crowd", "gone", "found", "in_crowd", "right", "missed", "false")
 
 Pixels = Callable[[Image], NDArray[np.uint8]]
+
+
+class DrawnOn(NamedTuple):
+    """A box to draw, boxes_xyxy in the image's own pixels; `score` is None for truth."""
+
+    kind: str
+    name: str
+    score: float | None
+    box_xyxy: NDArray[np.floating] | tuple[float, float, float, float]
 
 
 class _Matched(NamedTuple):
@@ -64,8 +74,8 @@ def build_gallery(dataset: Manifest, detections: Detections, confidence: float, 
         confidence=confidence,
         num_images=len(images),
         num_without_error=int((missed + alarms == 0).sum()),
-        worst=tuple(_thumbnail(images[i], i, matched, pixels) for i in worst),
-        best=tuple(_thumbnail(images[i], i, matched, pixels) for i in best),
+        worst=tuple(thumbnail(images[i], _matched_boxes(i, matched), pixels) for i in worst),
+        best=tuple(thumbnail(images[i], _matched_boxes(i, matched), pixels) for i in best),
     )
 
 
@@ -99,7 +109,8 @@ def _match(classes: tuple[str, ...], images: tuple[Image, ...], detections: Dete
     return _Matched(truth, detections, matched, found)
 
 
-def _thumbnail(image: Image, index: int, matched: _Matched, pixels: Pixels) -> Thumbnail:
+def thumbnail(image: Image, boxes: Sequence[DrawnOn], pixels: Pixels) -> Thumbnail:
+    """A picture of the image with `boxes`, the errors on top."""
     try:
         jpeg, width, height = encode_jpeg(pixels(image))
         note = None
@@ -107,36 +118,37 @@ def _thumbnail(image: Image, index: int, matched: _Matched, pixels: Pixels) -> T
         scale = min(1.0, MAX_SIDE_PX / max(image.width, image.height))
         jpeg, width, height = None, max(1, round(image.width * scale)), max(1, round(image.height * scale))
         note = str(error)
-    missed, alarms = matched.errors()
-    boxes = _boxes(index, matched, (width / image.width, height / image.height))
+    factors = np.array([width / image.width, height / image.height] * 2)
+    drawn = [_box(box, factors) for box in sorted(boxes, key=lambda box: _LAYERS.index(box.kind))]
+    kinds = Counter(box.kind for box in boxes)
     return Thumbnail(
         path=image.path,
         width=width,
         height=height,
         jpeg=jpeg,
         note=note,
-        num_missed=int(missed[index]),
-        num_false=int(alarms[index]),
+        num_missed=kinds["missed"],
+        num_false=kinds["false"],
         num_truth=sum(not box.ignore for box in image.boxes),
-        num_boxes_left_out=max(0, len(boxes) - MAX_BOXES),
-        boxes=tuple(boxes[-MAX_BOXES:]),
+        num_boxes_left_out=max(0, len(drawn) - MAX_BOXES),
+        boxes=tuple(drawn[-MAX_BOXES:]),
     )
 
 
-def _boxes(index: int, matched: _Matched, scale: tuple[float, float]) -> list[DrawnBox]:
-    """The boxes of one image in pixels of its thumbnail, in the order to draw them: the errors last, on top."""
+def _matched_boxes(index: int, matched: _Matched) -> list[DrawnOn]:
+    """Truth and detections of one image, each with what became of it."""
     truth, found = matched.truth, matched.detections
-    factors = np.array([*scale, *scale])
     boxes = []
     for i in np.flatnonzero(truth.image_index == index):
         kind = "crowd" if truth.ignore[i] else "found" if matched.found[i] else "missed"
-        boxes.append(_box(kind, truth.classes[truth.class_id[i]], None, truth.boxes_xyxy[i] * factors))
+        boxes.append(DrawnOn(kind, truth.classes[truth.class_id[i]], None, truth.boxes_xyxy[i]))
     for i in np.flatnonzero(found.image_index == index):
         kind = "right" if matched.matched[i] >= 0 else "false" if matched.matched[i] == FALSE_ALARM else "in_crowd"
-        boxes.append(_box(kind, found.classes[found.class_id[i]], float(found.score[i]), found.boxes_xyxy[i] * factors))
-    return sorted(boxes, key=lambda box: _LAYERS.index(box.kind))
+        boxes.append(DrawnOn(kind, found.classes[found.class_id[i]], float(found.score[i]), found.boxes_xyxy[i]))
+    return boxes
 
 
-def _box(kind: str, name: str, score: float | None, corners: NDArray[np.floating]) -> DrawnBox:
-    x1, y1, x2, y2 = (round(float(value), 1) for value in corners)
-    return DrawnBox.model_validate({"kind": kind, "name": name, "score": score, "x1": x1, "y1": y1, "x2": x2, "y2": y2})
+def _box(box: DrawnOn, factors: NDArray[np.float64]) -> DrawnBox:
+    x1, y1, x2, y2 = (round(float(value), 1) for value in np.asarray(box.box_xyxy) * factors)
+    corners = {"x1": x1, "y1": y1, "x2": x2, "y2": y2}
+    return DrawnBox.model_validate({"kind": box.kind, "name": box.name, "score": box.score, **corners})

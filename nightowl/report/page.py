@@ -30,6 +30,8 @@ from nightowl.stages.workspace import STAGES
 
 _TEMPLATES = Path(__file__).parent / "templates"
 MAX_CHECKS = 30
+_JUDGED = ("checks", "operating", "metrics", "changes")
+_WHOLE = (*_JUDGED, "training", "curves", "images", "labels", "data", "audit", "export", "stages", "lineage")
 MINUS, NONE = "\N{MINUS SIGN}", "\N{EM DASH}"
 
 
@@ -75,13 +77,14 @@ def parts(content: ReportContent) -> tuple[str, ...]:
         there = {
             "training": content.history,
             "metrics": content.candidate,
+            "changes": content.differences,
             "curves": content.curves,
             "images": content.gallery,
             "checks": content.verdict,
         }
         audit = ("audit",) if content.audit else ()
         return ("stages", *(part for part, found in there.items() if found is not None), "data", *audit, "lineage")
-    return ("checks", "metrics", "training", "curves", "images", "data", "audit", "export", "stages", "lineage")
+    return _WHOLE
 
 
 def _history_chart(chart: HistoryChart, content: ReportContent) -> Chart:

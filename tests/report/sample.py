@@ -18,13 +18,16 @@ from nightowl.data.audit import Audit, rows_of
 from nightowl.data.findings import Finding, write_findings
 from nightowl.data.manifest import Image, Manifest, Split, write_manifest
 from nightowl.data.source import record_source
-from nightowl.evaluation.budget import write_history
+from nightowl.evaluation.budget import Question, Spending, Spent, spending_tonight, write_history
 from nightowl.evaluation.champion import ChampionRecord, write_champion
 from nightowl.evaluation.comparison import compare_detections
 from nightowl.evaluation.detections import Detections, gather, write_detections
 from nightowl.evaluation.evaluate import Measured, Subject, evaluate
 from nightowl.evaluation.gate import judge
+from nightowl.evaluation.holdout import holdout_of
 from nightowl.evaluation.model_file import ModelRecord
+from nightowl.evaluation.operating import ClassThreshold, OperatingPoint
+from nightowl.evaluation.operating_figures import operating_figures
 from nightowl.evaluation.postprocess import Found
 from nightowl.evaluation.truth import truth_of
 from nightowl.export.parity import Parity, ParityCheck
@@ -201,9 +204,28 @@ def _evaluation(workspace: Workspace, dataset: Manifest) -> None:
     standing = _champion(dataset.classes)
     gate = GateParams(min_map50=0.5, min_test_images=10)
     comparison = compare_detections(truth, found["candidate"], found["champion"], gate, 300)
-    write_record(
-        workspace.verdict, judge(gate, measured["candidate"].metrics, measured["champion"].metrics, standing, comparison)
+    spending = _spending(dataset)
+    metrics = measured["candidate"].metrics, measured["champion"].metrics
+    write_record(workspace.verdict, judge(gate, *metrics, standing, comparison, spending))
+    point = OperatingPoint(
+        split="val",
+        dataset_version=dataset.version(),
+        overall=CONFIDENCE,
+        classes=tuple(ClassThreshold(name=name, confidence=CONFIDENCE) for name in dataset.classes),
     )
+    for path in (workspace.operating, workspace.champion_operating):
+        write_record(path, point)
+    groups = np.arange(len(truth.images))
+    figures = operating_figures(truth, found["candidate"], point, groups, 0.95, 200)
+    assert figures is not None
+    write_record(workspace.operating_test, figures)
+
+
+def _spending(dataset: Manifest) -> Spending:
+    """What the eleventh decision on this test set may spend."""
+    question = Question(candidate="8a" * 32, champion="7a" * 32, reference=None, holdout=holdout_of(dataset))
+    past = [Spent(night=f"{n}", question=question.model_copy(update={"candidate": f"{n}"}), alpha=0.04) for n in range(10)]
+    return spending_tonight(past, question, 0.05)
 
 
 def _parity(workspace: Workspace) -> None:
