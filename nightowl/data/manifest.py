@@ -33,9 +33,22 @@ class Box(NamedTuple):
     ignore: bool = False
 
 
+class Window(NamedTuple):
+    """A part of an image, in its pixels: the left and top edge, and the size."""
+
+    x: int
+    y: int
+    width: int
+    height: int
+
+
 @dataclass(frozen=True, slots=True)
 class Image:
-    """One image: its path inside the source ('/' between folders), content digest, size in pixels as seen, and labels."""
+    """One image: its path inside the source ('/' between folders), content digest, size in pixels as seen, and labels.
+
+    With a `window` it is that part of the image alone: `width`, `height` and `boxes` are the part's, path and digest the
+    whole's. Such a one is made for training and never pinned.
+    """
 
     path: str
     sha256: str
@@ -44,6 +57,7 @@ class Image:
     height: int
     split: Split
     boxes: tuple[Box, ...]
+    window: Window | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,27 +6,10 @@ back to end with the image, so that all are whole. An image smaller than a tile 
 
 import hashlib
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from dataclasses import replace
 
-from nightowl.data.manifest import Box, Image
+from nightowl.data.manifest import Box, Image, Manifest, Window
 from nightowl.params import TilingParams
-
-
-class Window(NamedTuple):
-    """A part of an image, in its pixels: the left and top edge, and the size."""
-
-    x: int
-    y: int
-    width: int
-    height: int
-
-
-class Tile(NamedTuple):
-    """One tile of `image` to be learnt from; `boxes` in pixels of the tile."""
-
-    image: Image
-    window: Window
-    boxes: tuple[Box, ...]
 
 
 def windows_of(width: int, height: int, tiling: TilingParams | None) -> list[Window]:
@@ -46,7 +29,22 @@ def boxes_in(boxes: Iterable[Box], window: Window, min_visible: float) -> tuple[
     return tuple(seen for box in boxes if (seen := _seen(box, window, min_visible)) is not None)
 
 
-def tiles_of(images: Iterable[Image], tiling: TilingParams) -> Iterator[Tile]:
+def in_views(dataset: Manifest, tiling: TilingParams | None) -> Manifest:
+    """The data set as training looks at it: train as the tiles worth learning, val as all its tiles; test as it is."""
+    if tiling is None:
+        return dataset
+    train, val = tiles_of(dataset.of("train"), tiling), all_tiles(dataset.of("val"), tiling)
+    return replace(dataset, images=(*train, *val, *dataset.of("test")))
+
+
+def all_tiles(images: Iterable[Image], tiling: TilingParams | None) -> Iterator[Image]:
+    """Every view of `images`, one after the other."""
+    for image in images:
+        for window in windows_of(image.width, image.height, tiling):
+            yield part_of(image, window, boxes_in(image.boxes, window, tiling.min_visible if tiling else 0))
+
+
+def tiles_of(images: Iterable[Image], tiling: TilingParams) -> Iterator[Image]:
     """Every tile of `images` with a box in it, and `empty_fraction` of the others.
 
     Which of those is a function of the image's content and the tile's place, so that growing the data changes none. A tile that
@@ -55,10 +53,13 @@ def tiles_of(images: Iterable[Image], tiling: TilingParams) -> Iterator[Tile]:
     for image in images:
         for window in windows_of(image.width, image.height, tiling):
             boxes = boxes_in(image.boxes, window, tiling.min_visible)
-            if boxes:
-                yield Tile(image, window, boxes)
-            elif not boxes_in(image.boxes, window, 0) and _chosen(image.sha256, window, tiling.empty_fraction):
-                yield Tile(image, window, ())
+            if boxes or (not boxes_in(image.boxes, window, 0) and _chosen(image.sha256, window, tiling.empty_fraction)):
+                yield part_of(image, window, boxes)
+
+
+def part_of(image: Image, window: Window, boxes: tuple[Box, ...]) -> Image:
+    """The part of `image` in `window`, with `boxes` in its pixels."""
+    return replace(image, width=window.width, height=window.height, boxes=boxes, window=window)
 
 
 def _starts(side: int, tiling: TilingParams) -> list[int]:

@@ -14,7 +14,8 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from nightowl.data.tiling import Window, windows_of
+from nightowl.data.manifest import Window
+from nightowl.data.tiling import windows_of
 from nightowl.errors import StageFailed
 from nightowl.evaluation.detections import Detections, gather
 from nightowl.evaluation.merge import merge_tiles

@@ -103,6 +103,7 @@ def _publish(params: Params, dataset: Manifest, base: BaseWeights, state: State,
         base_sha256=base.sha256,
         epochs_done=progress.epoch,
         best_epoch=progress.best_epoch,
+        tiling=params.prepare.tiling,
     )
     write_record(out / "model.json", record)
     write_record(out / "training.json", training_record(state))

@@ -9,6 +9,7 @@ from nightowl.checkpoint.identity import Identity
 from nightowl.data.cache.opening import open_cache
 from nightowl.data.manifest import Image, Manifest, Split, read_manifest
 from nightowl.data.source import source_folder
+from nightowl.data.tiling import in_views
 from nightowl.errors import DataError, WeightsError
 from nightowl.files import sha256_file
 from nightowl.params import Params
@@ -38,8 +39,9 @@ def prepared(params: Params, workspace: Workspace, dataset: Manifest, base: Base
     """The training, with its images in the prepared cache, which this fills where it lacks some. Raises DataError."""
     settings = workspace.settings
     source = source_folder(settings, workspace.detector)
-    train, val = (open_cache(dataset, split, source, params.prepare, settings) for split in ("train", "val"))
-    return Job(params, settings, dataset, base, train, val)
+    views = in_views(dataset, params.prepare.tiling)
+    train, val = (open_cache(views, split, source, params.prepare, settings) for split in ("train", "val"))
+    return Job(params, settings, dataset, views, base, train, val)
 
 
 def read_base(path: Path) -> BaseWeights:

@@ -14,7 +14,7 @@ _LIBRARIES = ("numpy", "opencv-python-headless", "torch", "ultralytics")
 
 def training_identity(dataset_sha256: str, params: Params, base: BaseWeights, code: Iterable[Path]) -> Identity:
     """`code` are the files and folders whose Python source the training runs."""
-    prepare = params.prepare.model_dump(mode="json", include={"image_size", "cache", "jpeg_quality"})
+    prepare = params.prepare.model_dump(mode="json", include={"image_size", "cache", "jpeg_quality", "tiling"})
     return Identity(
         dataset_sha256=dataset_sha256,
         params=flat({"prepare": prepare, "train": params.train.model_dump(mode="json")}),

@@ -23,7 +23,7 @@ from nightowl.training.plan import Plan
 from nightowl.training.state import State, compute_of
 from nightowl.training.stopping import StopSource
 from nightowl.training.val_images import PackedVal
-from nightowl.training.validation import Validator
+from nightowl.training.validation import Validator, views_of
 from nightowl.training.watch import Watcher
 from nightowl.training.weights import base_file
 from nightowl.training.yolo import Pieces, build, head_of
@@ -31,11 +31,15 @@ from nightowl.training.yolo import Pieces, build, head_of
 
 @dataclass(frozen=True)
 class Job:
-    """What is trained on what, with the images prepared; the same on every rank, but for where they lie."""
+    """What is trained on what, with the images prepared; the same on every rank, but for where they lie.
+
+    `views` is the data set as it is looked at, in tiles for instance, and what `train_images` and `val_images` hold.
+    """
 
     params: Params
     settings: Settings
     dataset: Manifest
+    views: Manifest
     base: BaseWeights
     train_images: PackedImages
     val_images: PackedImages
@@ -100,7 +104,7 @@ def _plan(job: Job, device: str, group: Group, found: State | None) -> Plan:
 def _loader(job: Job, group: Group) -> TrainingLoader:
     return TrainingLoader(
         job.train_images,
-        labels_of(job.dataset.of("train")),
+        labels_of(job.views.of("train")),
         job.params.prepare.image_size,
         job.params.train,
         num_workers=job.settings.num_workers,
@@ -110,11 +114,14 @@ def _loader(job: Job, group: Group) -> TrainingLoader:
 
 
 def _validator(job: Job, plan: Plan, pieces: Pieces, group: Group) -> Validator:
+    val = job.dataset.of("val")
     return Validator(
         images=PackedVal(job.val_images, plan.image_size),
-        truth=truth_of(job.dataset.classes, job.dataset.of("val")),
+        views=views_of(val, job.views.of("val")),
+        truth=truth_of(job.dataset.classes, val),
         image_size=plan.image_size,
         head=head_of(pieces.learner.model),
         device=plan.device,
         group=group,
+        tiling=job.params.prepare.tiling,
     )

@@ -1,14 +1,15 @@
 """Tiles cover the image, see the boxes that they should, and stay the same when data grows."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nightowl.data.manifest import Box, Image
-from nightowl.data.tiling import Window, boxes_in, tiles_of, windows_of
+from nightowl.data.manifest import SPLITS, Box, Image, Manifest, Window
+from nightowl.data.tiling import boxes_in, in_views, tiles_of, windows_of
 from nightowl.params import TilingParams
 
 TILING = TilingParams(size_px=100, overlap=0.2)
@@ -75,13 +76,30 @@ def test_an_object_no_larger_than_the_overlap_is_whole_in_some_tile(corner: tupl
 def test_a_tile_that_shows_too_little_of_an_object_is_neither_learnt_nor_background() -> None:
     cut = Box(0, 85, 0, 185, 100)  # whole in none of the tiles at 0, 80, 160, 200; by 95 % in the second alone
     every = TILING.model_copy(update={"empty_fraction": 1.0})
-    assert [tile.window.x for tile in tiles_of([image(cut)], every)] == [80, 200]
+    assert [tile.window.x for tile in tiles_of([image(cut)], every) if tile.window] == [80, 200]
 
 
 def test_which_empty_tiles_are_seen_is_a_function_of_the_image_alone() -> None:
     images = [image(width=2000, height=2000, sha256=f"{number:064}") for number in range(4)]
     alone = [[tile.window for tile in tiles_of([one], TILING)] for one in images]
     together = list(tiles_of(images, TILING))
-    assert [[tile.window for tile in together if tile.image == one] for one in images] == alone
+    assert [[tile.window for tile in together if tile.sha256 == one.sha256] for one in images] == alone
     num_all = 4 * len(windows_of(2000, 2000, TILING))
     assert 0.05 < len(together) / num_all < 0.15, "empty_fraction is a tenth"
+
+
+def test_training_looks_at_tiles_of_train_and_val_and_test_is_left_whole() -> None:
+    box = Box(0, 10, 10, 30, 30)
+    images = [replace(image(box), path=f"{split}.png", split=split) for split in SPLITS]
+    seen = in_views(Manifest(("a",), tuple(images), "given"), TILING.model_copy(update={"empty_fraction": 0.0}))
+    assert [(view.window, view.boxes) for view in seen.of("train")] == [(Window(0, 0, 100, 100), (box,))]
+    assert [view.window and view.window.x for view in seen.of("val")] == [0, 80, 160, 200], (
+        "all of them: what is not found counts"
+    )
+    assert seen.of("test") == (images[2],)
+    assert {(view.width, view.height) for view in seen.of("val")} == {(100, 100)}
+
+
+def test_without_tiling_training_looks_at_the_data_set() -> None:
+    dataset = Manifest(("a",), (image(),), "given")
+    assert in_views(dataset, None) is dataset

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from nightowl.checkpoint.commits import Moment
 from nightowl.checkpoint.serialise import from_bytes, to_bytes
 from nightowl.data.batch import Batch
+from nightowl.data.manifest import Window
 from nightowl.evaluation.preprocess import Letterbox, plan_letterbox
 from nightowl.evaluation.truth import Truth
 from nightowl.files import write_atomic
@@ -20,7 +21,7 @@ from nightowl.training.loop import Training, no_fault
 from nightowl.training.plan import Plan
 from nightowl.training.state import State
 from nightowl.training.stopping import AnyStop, StopSource
-from nightowl.training.validation import Validator
+from nightowl.training.validation import Validator, View
 from nightowl.training.watch import EpochEnd, Start
 from nightowl.training.yolo import build
 
@@ -84,6 +85,9 @@ class NumberVal:
 
     def __getitem__(self, index: int) -> tuple[NDArray[np.uint8], Letterbox]:
         return self.images[index][0], plan_letterbox(SIZE, SIZE, SIZE)[0]
+
+    def views(self) -> list[View]:
+        return [View(index, Window(0, 0, SIZE, SIZE)) for index in range(len(self))]
 
     def truth(self) -> Truth:
         rows = [(index, *box) for index, (_, boxes) in enumerate(self.images) for box in boxes]
@@ -194,7 +198,7 @@ def a_training(
         plan=plan,
         pieces=build(plan),
         loader=NumberLoader(plan.num_images, plan.params.global_batch, group.rank, group.world_size),
-        validator=Validator(val, val.truth(), SIZE, head, plan.device, group),  # type: ignore[arg-type]
+        validator=Validator(val, val.views(), val.truth(), SIZE, head, plan.device, group),  # type: ignore[arg-type]
         group=group,
         stop=stop or AnyStop(()),
         watcher=Memory(),

@@ -22,7 +22,8 @@ from nightowl.data.cache.forms import Form
 from nightowl.data.cache.place import LOCK, Place, holding, make_place, share, try_alone
 from nightowl.data.cache.shards import ShardWriter, clear_scratch
 from nightowl.data.cache.tables import to_parquet
-from nightowl.data.images import Size, decode_bgr, verified_bytes
+from nightowl.data.cache.whole import LastDecoded, cut
+from nightowl.data.images import Size
 from nightowl.data.manifest import Image
 from nightowl.data.memory import available_bytes
 from nightowl.data.resize import Rule, resized
@@ -100,8 +101,10 @@ def _age_seconds(index: Path) -> float:
 def _add(missing: Sequence[Image], source: Path, recipe: Recipe, place: Place, means: Means, kept_bytes: int) -> None:
     """Decode the missing images into new shards, after a forecast."""
 
+    whole = LastDecoded(source)
+
     def prepare(image: Image) -> bytes:
-        return recipe.form.encode(pixels_of(image, source, recipe))
+        return recipe.form.encode(pixels_of(image, whole, recipe))
 
     expected = forecast(missing, recipe.form, raw_bytes(missing, recipe.image_size, recipe.rule), prepare)
     require_room(expected, recipe.form, place.folder, means.limit_bytes, kept_bytes)
@@ -129,9 +132,9 @@ def _write(
         raise
 
 
-def pixels_of(image: Image, source: Path, recipe: Recipe) -> NDArray[np.uint8]:
-    """The pixels BGR (h, w, 3) of an image by `recipe`, before they take their form. Raises DataError."""
-    pixels = decode_bgr(verified_bytes(source, image), image.path)
+def pixels_of(image: Image, whole: LastDecoded, recipe: Recipe) -> NDArray[np.uint8]:
+    """The pixels BGR (h, w, 3) of an image, or of its window, by `recipe`, before they take their form. Raises DataError."""
+    pixels = cut(whole.pixels(image), image.window)
     if pixels.shape[:2] != (image.height, image.width):
         raise DataError(
             f"{image.path}: {pixels.shape[1]}x{pixels.shape[0]} pixels, the manifest says {image.width}x{image.height}; "

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from nightowl.data.images import Size
 from nightowl.data.manifest import Image
 from nightowl.data.resize import Rule, letterbox_size, training_size
+from nightowl.files import sha256_bytes
 
 ALIGNMENT = 64
 _PAGE_WORDS = 512
@@ -44,7 +45,14 @@ def key_of(image: Image, image_size: int, rule: Rule) -> Key:
     """The key of an image brought to `image_size` by `rule`; it is as little as both rules share, where they agree."""
     by_rule = training_size if rule == "load_image" else letterbox_size
     size = by_rule(image.width, image.height, image_size)
-    return Key(image.sha256, size.height, size.width)
+    return Key(_digest(image), size.height, size.width)
+
+
+def _digest(image: Image) -> str:
+    """The source file's digest; of a part of the image that of the text `DIGEST:x,y,width,height`."""
+    if image.window is None:
+        return image.sha256
+    return sha256_bytes(f"{image.sha256}:{','.join(map(str, image.window))}".encode())
 
 
 def make_row(key: Key, original: Size, offset: int, stored: bytes) -> tuple[bytes | int, ...]:
