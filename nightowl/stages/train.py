@@ -48,7 +48,7 @@ def run(params: Params, workspace: Workspace, out: Path) -> None:
     state = _finished(workspace, identity)
     if state is None:
         refuse_barred(dataset, read_golden(workspace.golden), read_golden(workspace.barred))
-        if workspace.settings.nproc > 1:
+        if workspace.settings.nproc * workspace.settings.nnodes > 1:
             prepared(params, workspace, dataset, base)  # before there are ranks that would wait for one another
             train_in_ranks(workspace.root, workspace.detector, Hosts.of(workspace.settings))
         else:

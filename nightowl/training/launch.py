@@ -17,7 +17,7 @@ from types import FrameType
 
 from pydantic import ValidationError
 
-from nightowl.errors import Preempted, StageFailed
+from nightowl.errors import Preempted, SettingsError, StageFailed
 from nightowl.files import write_record
 from nightowl.processes import wait
 from nightowl.records import Record
@@ -39,6 +39,9 @@ class Hosts:
 
     @classmethod
     def of(cls, settings: Settings) -> "Hosts":
+        """Raises SettingsError when several hosts have nowhere to meet."""
+        if settings.nnodes > 1 and settings.rendezvous is None:
+            raise SettingsError(f"rendezvous: {settings.nnodes} hosts need one, HOST:PORT on host 0, to meet; got none")
         return cls(settings.nproc, settings.nnodes, settings.node_rank, settings.rendezvous)
 
 

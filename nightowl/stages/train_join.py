@@ -1,0 +1,27 @@
+"""A further host of a training: its ranks join those of host 0, which commits and publishes."""
+
+import sys
+from pathlib import Path
+
+from nightowl.errors import NightowlError
+from nightowl.params import load_params
+from nightowl.settings import load_settings
+from nightowl.stages.training_inputs import pinned, prepared
+from nightowl.stages.workspace import Workspace
+from nightowl.training.launch import Hosts, train_in_ranks
+
+
+def run(root: Path, detector: str) -> None:
+    """Prepare the images here, then train to the end. Raises as `train_in_ranks` does."""
+    workspace = Workspace(root, detector, load_settings(root))
+    base, dataset = pinned(workspace)
+    prepared(load_params(root, detector), workspace, dataset, base)
+    train_in_ranks(root, detector, Hosts.of(workspace.settings))
+
+
+if __name__ == "__main__":
+    try:
+        run(Path.cwd(), sys.argv[1])
+    except NightowlError as error:
+        print(error, file=sys.stderr)
+        sys.exit(error.exit_code)

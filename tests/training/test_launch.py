@@ -1,0 +1,43 @@
+import pytest
+
+from nightowl.errors import Preempted, SettingsError, StageFailed
+from nightowl.settings import Settings
+from nightowl.training.launch import Hosts, RankReport, _conclude, command
+
+FAILED = RankReport(rank=1, preempted=False, message="out of memory in training with one image")
+STOPPED = RankReport(rank=0, preempted=True, message="asked to stop (SIGTERM); run it again and it goes on")
+
+
+def test_one_host_meets_by_itself() -> None:
+    words = command("demo", Hosts(nproc=4))
+    assert (
+        "--standalone" in words and "--nproc-per-node=4" in words and words[-3:] == ["-m", "nightowl.stages.train_rank", "demo"]
+    )
+
+
+def test_several_hosts_meet_at_host_0() -> None:
+    words = command("demo", Hosts(nproc=2, nnodes=3, node_rank=1, rendezvous="10.0.0.7:29500"))
+    assert {"--nnodes=3", "--node-rank=1", "--master-addr=10.0.0.7", "--master-port=29500"} <= set(words)
+
+
+def test_several_hosts_without_a_place_to_meet_are_refused() -> None:
+    with pytest.raises(SettingsError, match="2 hosts need one, HOST:PORT"):
+        Hosts.of(Settings(nnodes=2))
+
+
+@pytest.mark.parametrize(
+    ("code", "reports", "error", "message"),
+    [
+        (0, [STOPPED, STOPPED], Preempted, "asked to stop"),
+        (1, [STOPPED, FAILED], StageFailed, "^out of memory in training"),
+        (1, [FAILED, FAILED], StageFailed, "^out of memory in training with one image$"),
+        (-9, [], StageFailed, "exit code -9, without a word"),
+    ],
+)
+def test_how_ranks_ended_is_told(code: int, reports: list[RankReport], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        _conclude(code, reports)
+
+
+def test_a_good_end_is_silent() -> None:
+    _conclude(0, [])
