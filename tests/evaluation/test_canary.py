@@ -31,7 +31,8 @@ def a_night(seed: int = 1, num_images: int = 30) -> tuple[Detections, Manifest]:
 
 def shaken(detections: Detections, pixels: float) -> Detections:
     noise = np.random.default_rng(0).normal(0, pixels, detections.boxes_xyxy.shape).astype(np.float32)
-    return replace(detections, boxes_xyxy=detections.boxes_xyxy + noise)
+    corners = np.sort((detections.boxes_xyxy + noise).reshape(-1, 2, 2), axis=1)
+    return replace(detections, boxes_xyxy=corners.reshape(-1, 4))
 
 
 def test_the_figures_are_the_evaluators_own() -> None:
