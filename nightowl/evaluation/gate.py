@@ -71,7 +71,7 @@ def judge(
         candidate_sha256=candidate.weights_sha256,
         champion_version=version,
         not_judged=tuple(c.name for c in candidate.classes if c.ap50 is None),
-        spending=spending,
+        spending=spending if checks[0].passed and outcome != "same_model" else None,
         reference_version=reference.record.version if reference else version,
         renews_reference=outcome == "promote" and renews_reference(gate, candidate, champion, comparison, reference, spending),
     )

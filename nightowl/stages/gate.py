@@ -39,6 +39,9 @@ def run(params: Params, workspace: Workspace, out: Path) -> None:
     evidence = _evidence(params, workspace, champion is not None, out)
     canary = _canary(params, workspace, standing) if standing and champion else None
     verdict = judge(params.gate, candidate, champion, standing, comparison, spending, reference, evidence, canary)
+    held_against = read_champion(workspace.reference)
+    if held_against is not None:  # by its own number, also where its weights are the champion's
+        verdict = verdict.model_copy(update={"reference_version": held_against.version})
     write_record(out / workspace.verdict.name, verdict)
     print(f"verdict: {verdict.sentence}")
 

@@ -115,6 +115,16 @@ def test_what_the_budget_leaves_is_the_error_that_tonight_may_make(alpha: float,
     assert verdict.spending == spending(alpha)
 
 
+def test_what_cannot_promote_whatever_is_shown_spends_nothing() -> None:
+    ours: Figures = {"open": 0.6}
+    comparison = varying(ours, ours, 0.005)
+    night = (measured(ours, "champion"), pinned(("open",)), comparison, spending(0.05))
+    same = measured(ours).model_copy(update={"weights_sha256": "champion-weights"})
+    assert judge(GateParams(), same, *night).spending is None, "the same model"
+    assert judge(GateParams(min_test_images=1000), measured(ours), *night).spending is None, "too few images"
+    assert judge(GateParams(min_map50=0.9), measured(ours), *night).spending is not None, "refused by a floor, but judged"
+
+
 def test_an_undecided_night_on_a_used_test_set_says_what_would_help() -> None:
     sentence = verdict_on(0.6, 0.6, None, alpha=0.002, spread=0.03).sentence
     assert "99.8 % confidence" in sentence
