@@ -10,11 +10,11 @@ limits of detections an image and class.
 from dataclasses import dataclass
 
 import numpy as np
-from faster_coco_eval import COCO, COCOeval_faster, mask
+from faster_coco_eval import COCOeval_faster, mask
 from numpy.typing import NDArray
 
 from nightowl.evaluation.detections import Detections
-from nightowl.evaluation.sizes import AREAS, EVERY_AREA, SIZES, Size
+from nightowl.evaluation.sizes import AREAS, EVERY_AREA, SIZES, Size, areas
 from nightowl.evaluation.truth import Truth
 
 RECALL_LIMITS = (1, 10, 100)
@@ -45,9 +45,7 @@ class AveragePrecision:
 
 def average_precision(truth: Truth, detections: Detections, max_detections: int) -> AveragePrecision:
     """Figures of detections against truth with the same images and classes, `max_detections` an image and class."""
-    reference, results = _reference(truth), _results(detections)
-    scorer = _Scorer(reference, reference.loadRes(results), iouType="bbox", print_function=_silent)
-    scorer.boxes = _Boxes(truth, detections)
+    scorer = _Scorer(truth, detections)
     scorer.params.maxDets = sorted({*(min(limit, max_detections) for limit in RECALL_LIMITS), max_detections})
     scorer.params.areaRng = [list(EVERY_AREA), *(list(AREAS[size]) for size in SIZES)]
     scorer.params.areaRngLbl = ["all", *SIZES]
@@ -79,9 +77,26 @@ class _Boxes:
 
 
 class _Scorer(COCOeval_faster):  # type: ignore[misc]
-    """faster-coco-eval with the overlaps taken from arrays: it would look every box up in a dictionary."""
+    """faster-coco-eval fed from arrays: its own way there, JSON records of every box and their indices, takes longer than the
+    matching itself. Images and classes are numbered from 1."""
 
-    boxes: _Boxes
+    def __init__(self, truth: Truth, detections: Detections) -> None:
+        super().__init__(iouType="bbox", print_function=_silent)
+        self.params.imgIds = list(range(1, len(truth.images) + 1))
+        self.params.catIds = list(range(1, len(truth.classes) + 1))
+        self.truth, self.detections, self.boxes = truth, detections, _Boxes(truth, detections)
+
+    def _prepare(self) -> None:
+        """Gives the records that the matching reads, and the pairs of image and class whose overlaps it needs."""
+        truth, detections = self.truth, self.detections
+        crowds, scores = truth.ignore.astype(int).tolist(), detections.score.tolist()
+        objects = zip(_places(truth), areas(truth.boxes_xyxy).tolist(), crowds, strict=True)
+        for id_, (place, area, crowd) in enumerate(objects, 1):
+            self.gt_dataset.append_ref(*place, {"id": id_, "area": area, "iscrowd": crowd, "ignore": crowd})
+        found = zip(_places(detections), areas(detections.boxes_xyxy).tolist(), scores, strict=True)
+        for id_, (place, area, score) in enumerate(found, 1):
+            self.dt_dataset.append_ref(*place, {"id": id_, "area": area, "score": score})
+        self._nonempty_iou_pairs = set(_places(truth)) & set(_places(detections))
 
     def computeIoU(self, imgId: int, catId: int) -> NDArray[np.float64]:  # noqa: N802, N803  upstream's names
         boxes, place = self.boxes, (imgId - 1) * self.boxes.num_classes + catId - 1
@@ -92,38 +107,13 @@ class _Scorer(COCOeval_faster):  # type: ignore[misc]
         return overlaps
 
 
+def _places(boxes: Truth | Detections) -> list[tuple[int, int]]:
+    """Image and class of each, numbered as faster-coco-eval is told."""
+    return list(zip((boxes.image_index + 1).tolist(), (boxes.class_id + 1).tolist(), strict=True))
+
+
 def _place(size: Size | None) -> int:
     return 0 if size is None else 1 + SIZES.index(size)
-
-
-def _reference(truth: Truth) -> COCO:
-    boxes = _xywh(truth.boxes_xyxy)
-    reference = COCO(print_function=_silent)
-    reference.dataset = {
-        "images": [{"id": index + 1} for index in range(len(truth.images))],
-        "categories": [{"id": index + 1, "name": name} for index, name in enumerate(truth.classes)],
-        "annotations": [
-            {
-                "id": index + 1,
-                "image_id": int(truth.image_index[index]) + 1,
-                "category_id": int(truth.class_id[index]) + 1,
-                "bbox": box,
-                "area": box[2] * box[3],
-                "iscrowd": int(truth.ignore[index]),
-            }
-            for index, box in enumerate(boxes.tolist())
-        ],
-    }
-    reference.createIndex()
-    return reference
-
-
-def _results(detections: Detections) -> list[dict[str, object]]:
-    images, classes, scores = detections.image_index.tolist(), detections.class_id.tolist(), detections.score.tolist()
-    return [
-        {"image_id": image + 1, "category_id": class_id + 1, "bbox": box, "score": score}
-        for image, class_id, score, box in zip(images, classes, scores, _xywh(detections.boxes_xyxy).tolist(), strict=True)
-    ]
 
 
 def _xywh(boxes_xyxy: NDArray[np.floating]) -> NDArray[np.float64]:

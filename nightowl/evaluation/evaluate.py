@@ -5,6 +5,7 @@ no detections where there is truth are a measured zero.
 """
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
@@ -66,9 +67,13 @@ def evaluate(
         StageFailed: when a score or a box is NaN or infinite; the image is named.
     """
     check_measurable(truth, detections, subject.split, truth_needed)
-    precision = average_precision(truth, detections, max_detections)
-    matches = precompute_matches(truth, detections, max_detections)
-    points, tables = _points(matches), _size_tables(truth, precision)
+    with ThreadPoolExecutor(1) as beside:  # faster-coco-eval lets others run while it matches
+        scoring = beside.submit(average_precision, truth, detections, max_detections)
+        matches = precompute_matches(truth, detections, max_detections)
+        points, of_slices = _points(matches), slice_metrics(matches, slices)
+        confused = confusion(truth, detections, confusion_confidence)
+        precision = scoring.result()
+    tables = _size_tables(truth, precision)
     recalls = [precision.recall_per_class(limit) for limit in RECALL_LIMITS]
     metrics = Metrics(
         model=subject.model,
@@ -84,9 +89,9 @@ def evaluate(
         seconds_per_image=subject.seconds_per_image,
         ar=_recall(recalls, None),
         sizes=_sizes(tables, None),
-        slices=slice_metrics(matches, slices),
+        slices=of_slices,
     )
-    return Measured(metrics, _curves(truth, detections, precision, confusion_confidence))
+    return Measured(metrics, _curves(truth, precision, confused, confusion_confidence))
 
 
 def _points(matches: Matches) -> list[BestF1 | None]:
@@ -157,14 +162,13 @@ def _figure(per_class: NDArray[np.float64], class_id: int | None) -> float | Non
     return _mean(per_class) if class_id is None else _known(per_class[class_id])
 
 
-def _curves(truth: Truth, detections: Detections, precision: AveragePrecision, confidence: float) -> Curves:
+def _curves(truth: Truth, precision: AveragePrecision, confused: NDArray[np.int64], confidence: float) -> Curves:
     at_50 = precision.precision[0, :, :, 0].T
-    counts = confusion(truth, detections, confidence)
     return Curves(
         classes=truth.classes,
         recall=tuple(precision.recall_points.tolist()),
         precision=tuple(None if np.isnan(row).any() else tuple(row.tolist()) for row in at_50),
-        confusion=tuple(tuple(row) for row in counts.tolist()),
+        confusion=tuple(tuple(row) for row in confused.tolist()),
         confusion_confidence=confidence,
     )
 

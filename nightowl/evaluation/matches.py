@@ -96,17 +96,32 @@ def _pairs(truth: Truth, detections: Detections, rows: NDArray[np.int64], keys: 
     truth_keys = truth.class_id.astype(np.int64) * len(truth.images) + truth.image_index
     order = np.argsort(truth_keys, kind="stable")
     first, last = (np.searchsorted(truth_keys, keys, side=side, sorter=order) for side in ("left", "right"))
-    boxes = detections.boxes_xyxy[rows].astype(np.float64)
+    boxes = np.ascontiguousarray(detections.boxes_xyxy[rows].astype(np.float64).T)
+    others, crowd = np.ascontiguousarray(truth.boxes_xyxy[order].T), truth.ignore[order]
     parts = [_Pairs(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))]
     for start, stop in _portions(last - first):
         number = (last - first)[start:stop]
         detection = np.repeat(np.arange(start, stop), number)
-        within = np.arange(len(detection)) - np.repeat(np.cumsum(number) - number, number)
-        objects = order[np.repeat(first[start:stop], number) + within]
-        iou = _iou(boxes[detection], truth.boxes_xyxy[objects], truth.ignore[objects])
-        parts.append(_Pairs(detection, objects, iou).select(iou >= _LEAST_IOU[0]))
+        object_ = np.arange(len(detection)) + np.repeat(first[start:stop] - (np.cumsum(number) - number), number)
+        near = _share_a_side(boxes, others, detection, object_)
+        detection, object_ = detection[near], object_[near]
+        iou = _iou(boxes[:, detection], others[:, object_], crowd[object_])
+        parts.append(_Pairs(detection, order[object_], iou).select(iou >= _LEAST_IOU[0]))
     detection, objects, iou = (np.concatenate([getattr(p, name) for p in parts]) for name in ("detection", "truth", "iou"))
     return _Pairs(detection, objects, iou)
+
+
+def _share_a_side(
+    boxes: NDArray[np.float64], others: NDArray[np.float64], detection: NDArray[np.int64], object_: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """The pairs that can reach the lowest threshold: so much of the detection's width at least lies in the object's.
+
+    Both of boxes_xyxy, (4, N) and (4, M). A little less is asked for, as a rounding must lose no pair.
+    """
+    left, right = boxes[0, detection], boxes[2, detection]
+    needed = (right - left) * (0.99 * _LEAST_IOU[0])
+    width = np.minimum(right, others[2, object_]) - np.maximum(left, others[0, object_])
+    return np.flatnonzero(width >= needed)
 
 
 def _portions(number: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
@@ -120,13 +135,19 @@ def _portions(number: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
 
 
 def _iou(boxes: NDArray[np.float64], others: NDArray[np.float64], crowd: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """IoU (P,) of boxes_xyxy (P, 4), pair by pair; with a crowd, the share of the box that lies in it."""
-    sides = np.maximum(np.minimum(boxes[:, 2:], others[:, 2:]) - np.maximum(boxes[:, :2], others[:, :2]), 0)
-    shared = sides[:, 0] * sides[:, 1]
-    area, other = ((b[:, 2] - b[:, 0]) * (b[:, 3] - b[:, 1]) for b in (boxes, others))
+    """IoU (P,) of boxes_xyxy (4, P), pair by pair; with a crowd, the share of the box that lies in it."""
+    shared = _area(np.maximum(boxes[:2], others[:2]), np.minimum(boxes[2:], others[2:]))
+    area, other = (_area(corners[:2], corners[2:]) for corners in (boxes, others))
     whole = np.where(crowd, area, area + other - shared)
     ratio: NDArray[np.float64] = np.divide(shared, whole, out=np.zeros_like(shared), where=whole > 0)
     return ratio
+
+
+def _area(low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Area (P,) between corners (2, P), zero where they are the wrong way round."""
+    sides = np.maximum(high - low, 0)
+    area: NDArray[np.float64] = sides[0] * sides[1]
+    return area
 
 
 def _greedy(

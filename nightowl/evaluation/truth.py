@@ -15,6 +15,7 @@ from nightowl.data.manifest import Image
 from nightowl.evaluation.detections import Detections
 
 FALSE_ALARM, IGNORED = -1, -2
+_BOXES_AT_ONCE = 32
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,14 +77,24 @@ def truth_of(classes: tuple[str, ...], images: Sequence[Image], among: tuple[str
 
 
 def overlaps(boxes: NDArray[np.floating], others: NDArray[np.floating], crowd: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """IoU (N, M) of boxes_xyxy (N, 4) with (M, 4); with a crowd, the share of the box that lies in it."""
-    a, b = boxes.astype(np.float64)[:, None], others.astype(np.float64)[None]
-    sides = np.maximum(np.minimum(a[..., 2:], b[..., 2:]) - np.maximum(a[..., :2], b[..., :2]), 0)
-    shared = sides[..., 0] * sides[..., 1]
-    area_a, area_b = _area(a), _area(b)
-    whole = np.where(crowd, area_a, area_a + area_b - shared)
-    ratio: NDArray[np.float64] = np.divide(shared, whole, out=np.zeros_like(shared), where=whole > 0)
-    return ratio
+    """IoU (N, M) of boxes_xyxy (N, 4) with (M, 4); with a crowd, the share of the box that lies in it.
+
+    Only the objects beside a few neighbouring boxes are looked at at once: what a processor's cache holds.
+    """
+    result = np.zeros((len(boxes), len(others)))
+    left, top, right, bottom = np.ascontiguousarray(others.astype(np.float64).T)
+    area = (right - left) * (bottom - top)
+    order = np.argsort(boxes[:, 0])
+    for start in range(0, len(boxes), _BOXES_AT_ONCE):
+        rows = order[start : start + _BOXES_AT_ONCE]
+        x1, y1, x2, y2 = boxes[rows].astype(np.float64).T[..., None]
+        near = np.flatnonzero((left < x2.max()) & (right > x1.min()))
+        shared = np.maximum(np.minimum(right[near], x2) - np.maximum(left[near], x1), 0)
+        shared *= np.maximum(np.minimum(bottom[near], y2) - np.maximum(top[near], y1), 0)
+        own = (x2 - x1) * (y2 - y1)
+        whole = np.where(crowd[near], own, own + area[near] - shared)
+        result[rows[:, None], near] = np.divide(shared, whole, out=shared, where=whole > 0)
+    return result
 
 
 def match(truth: Truth, detections: Detections, iou: float = 0.5) -> NDArray[np.int64]:
@@ -111,7 +122,7 @@ def confusion(truth: Truth, detections: Detections, confidence: float, iou: floa
         ignore = truth.ignore[objects]
         table = overlaps(shown.boxes_xyxy[found], truth.boxes_xyxy[objects], ignore)
         predicted, true = shown.class_id[found], truth.class_id[objects]
-        pairs = _closest_pairs(np.where(ignore, 0, table), iou)
+        pairs = _closest_pairs(table, ignore, iou)
         for row, column in pairs:
             counts[predicted[row], true[column]] += 1
         free = np.setdiff1d(np.arange(len(found)), [row for row, _ in pairs])
@@ -120,11 +131,6 @@ def confusion(truth: Truth, detections: Detections, confidence: float, iou: floa
         missed = np.setdiff1d(np.flatnonzero(~ignore), [column for _, column in pairs])
         np.add.at(counts, (num_classes, true[missed]), 1)
     return counts
-
-
-def _area(boxes: NDArray[np.float64]) -> NDArray[np.float64]:
-    area: NDArray[np.float64] = (boxes[..., 2] - boxes[..., 0]) * (boxes[..., 3] - boxes[..., 1])
-    return area
 
 
 def _groups(keys: NDArray[np.int64], others: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
@@ -153,9 +159,10 @@ def _match_one(table: NDArray[np.float64], ignore: NDArray[np.bool_], iou: float
     return taken
 
 
-def _closest_pairs(table: NDArray[np.float64], iou: float) -> list[tuple[int, int]]:
-    """Pairs (row, column) of IoU from `iou` up, the closest first, each row and column once."""
+def _closest_pairs(table: NDArray[np.float64], ignore: NDArray[np.bool_], iou: float) -> list[tuple[int, int]]:
+    """Pairs (row, column) of IoU from `iou` up, the closest first, each row and column once, none of a column to `ignore`."""
     rows, columns = np.nonzero(table >= iou)
+    rows, columns = rows[~ignore[columns]], columns[~ignore[columns]]
     order = np.argsort(-table[rows, columns], kind="stable")
     used_rows, used_columns, pairs = set[int](), set[int](), list[tuple[int, int]]()
     for row, column in zip(rows[order].tolist(), columns[order].tolist(), strict=True):

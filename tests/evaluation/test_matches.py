@@ -9,7 +9,7 @@ from nightowl.evaluation.bootstrap import weighted_average_precision
 from nightowl.evaluation.detections import Detections
 from nightowl.evaluation.matches import IOU_THRESHOLDS, precompute_matches
 from nightowl.evaluation.sizes import AREAS, SIZES, Size
-from nightowl.evaluation.truth import FALSE_ALARM, IGNORED, Truth, match, truth_of
+from nightowl.evaluation.truth import FALSE_ALARM, IGNORED, Truth, match, overlaps, truth_of
 from tests.evaluation.scenes import CLASSES, a_scene
 from tests.evaluation.test_average_precision import by_pycocotools, scored_by_pycocotools
 
@@ -81,3 +81,22 @@ def test_without_detections_where_there_is_truth_average_precision_is_zero_and_w
     none = detections.from_confidence(2.0)
     assert plain(truth_of(CLASSES, images), none)[0].tolist()[:3] == [0, 0, 0]
     assert np.isnan(plain(truth_of(CLASSES, images), detections)[:, 3]).all()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_pair_is_lost_however_a_box_lies_in_an_object_or_a_crowd(seed: int) -> None:
+    """Pairs are sifted by the width that they share before their overlap is worked out: half a width is still enough."""
+    random = np.random.default_rng(seed)
+    whole = np.array([0.0, 0.0, 64.0, 64.0])
+    sides = random.choice([32.0, 33.0, 64.0, 128.0], (400, 2))
+    boxes = np.concatenate([np.zeros((400, 2)), sides], axis=1)
+    boxes[:, 0::2] += random.choice([-32.0, 0.0, 16.0, 32.0], 400)[:, None]
+    images = tuple(f"{index}.png" for index in range(400))
+    crowd = random.random(400) < 0.3
+    place, zero = np.arange(400, dtype=np.int32), np.zeros(400, np.int32)
+    truth = Truth(("a",), images, place, zero, np.tile(whole, (400, 1)), crowd)
+    detections = Detections(("a",), images, place, zero, np.ones(400, np.float32), boxes.astype(np.float32))
+    one = precompute_matches(truth, detections, 100).per_class[0]
+    reached = np.array([overlaps(boxes[i : i + 1], whole[None], crowd[i : i + 1])[0, 0] for i in range(400)]) >= 0.5
+    assert np.array_equal((one.found | one.ignored)[0], reached[one.image_index])
+    assert np.any(reached) and np.any(~reached) and np.any(reached & crowd)

@@ -104,3 +104,24 @@ def test_truth_among_common_classes_is_renumbered_by_them() -> None:
 def test_boxes_without_area_overlap_nothing() -> None:
     point = np.zeros((1, 4))
     assert overlaps(point, point, np.array([False])).tolist() == [[0.0]]
+
+
+@pytest.mark.parametrize(
+    ("num_boxes", "num_others", "side", "why"),
+    [(100, 70, 100.0, "more boxes than are looked at at once"), (100, 70, 1500.0, "most are far apart"), (1, 5, 60.0, "one")],
+)
+def test_overlaps_are_those_of_each_pair_alone(num_boxes: int, num_others: int, side: float, why: str) -> None:
+    random = np.random.default_rng(0)
+    boxes, others = (np.tile(random.uniform(0, side, (n, 2)), 2) for n in (num_boxes, num_others))
+    boxes[:, 2:] += random.uniform(0, 60, (num_boxes, 2))
+    others[:, 2:] += random.uniform(0, 60, (num_others, 2))
+    crowd = random.random(num_others) < 0.2
+    alone = [[overlaps(box[None], other[None], crowd[j : j + 1])[0, 0] for j, other in enumerate(others)] for box in boxes]
+    table = overlaps(boxes, others, crowd)
+    assert np.array_equal(table, alone), why
+    assert (table > 0).any(), why
+    x, y, p, q = boxes[0]
+    a, b, c, d = others[0]
+    shared = max(min(p, c) - max(x, a), 0) * max(min(q, d) - max(y, b), 0)
+    areas = (p - x) * (q - y), (c - a) * (d - b)
+    assert table[0, 0] == pytest.approx(shared / (areas[0] if crowd[0] else sum(areas) - shared)), why
