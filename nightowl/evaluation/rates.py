@@ -32,7 +32,10 @@ def share_of(events: NDArray[np.integer], trials: NDArray[np.integer], weights: 
     """The share of trials with an event, from the counts (I,) of each image; `weights` (R, I) are resamples of the images."""
     k, n = int(events.sum()), int(trials.sum())
     exact = (share_low(k, n, confidence), share_high(k, n, confidence)) if n else (0.0, 1.0)
-    return _rate(k, n, exact, _resampled(events, trials, weights), int((trials > 0).sum()), confidence)
+    rate = _rate(k, n, exact, _resampled(events, trials, weights), int((trials > 0).sum()), confidence)
+    if rate.interval is None:
+        return rate
+    return rate.model_copy(update={"interval": rate.interval.model_copy(update={"high": min(rate.interval.high, 1.0)})})
 
 
 def count_per(

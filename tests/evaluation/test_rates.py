@@ -95,3 +95,11 @@ def test_a_count_has_no_upper_limit_of_one() -> None:
     rate = count_per(np.full(100, 3, np.int64), np.ones(100, np.int64), WEIGHTS, 0.95)
     assert rate.value == 3 and rate.interval is not None
     assert rate.interval.low < 3 < rate.interval.high < math.inf
+
+
+def test_a_share_ends_at_one_however_few_images_were_drawn_again() -> None:
+    trials = np.array([1, 1, 1, 1, 1])
+    events = np.array([1, 1, 1, 1, 0])
+    share = share_of(events, trials, draw_weights(np.arange(5), 400, 0).astype(np.float64), 0.99)
+    assert share.interval is not None
+    assert share.interval.high <= 1.0
