@@ -48,6 +48,7 @@ class Settings(BaseSettings):
     checkpoint_keep_every_epochs: Annotated[int, Field(ge=0)] = Field(
         0, description="each so many epochs the checkpoint at the end is kept for good; 0: none"
     )
+    engines: str | None = Field(None, description="folder or s3:// address of TensorRT engines; default: `engines` in the home")
     allow_downloads: bool = Field(True, description="may published base weights that params name be downloaded?")
     tensorboard: Path | None = Field(None, description="folder of TensorBoard event files; default: `tensorboard` in the home")
     mlflow_live: bool = Field(False, description="may the registry's MLflow show a training's figures while it runs?")
@@ -116,10 +117,20 @@ def load_settings(root: Path) -> Settings:
     home = _absolute(root, values.home or main_checkout(root) / ".nightowl")
     named = values.checkpoints
     checkpoints = named if named is None or "://" in named else str(_absolute(root, Path(named)))
+    engines = values.engines
+    if engines is not None and "://" not in engines:
+        engines = str(_absolute(root, Path(engines)))
     weights = _absolute(root, values.weights or home / "weights")
     notice = values.stop_notice and _absolute(root, values.stop_notice)
     tensorboard = _absolute(root, values.tensorboard or home / "tensorboard")
-    places = {"home": home, "tensorboard": tensorboard, "weights": weights, "checkpoints": checkpoints, "stop_notice": notice}
+    places = {
+        "home": home,
+        "engines": engines,
+        "tensorboard": tensorboard,
+        "weights": weights,
+        "checkpoints": checkpoints,
+        "stop_notice": notice,
+    }
     return values.model_copy(update=places)
 
 

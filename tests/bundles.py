@@ -41,6 +41,7 @@ class Made:
     better_than: str | None = None
     spending: Spending | None = None
     detections: bytes | None = None
+    openvino: bytes | None = None
     base: BaseWeights = RANDOM_WEIGHTS
     params: Params = field(default_factory=Params)
 
@@ -63,9 +64,14 @@ def stage_files(folder: Path, made: Made) -> BundleFiles:
         "quarantine.json": b"[]\n",
         "dvc.lock": b"schema: '2.0'\n",
         "requirements.lock": b"numpy==2.0\n",
-        "parity.json": json.dumps({"passed": made.parity, "weights_sha256": weights, "onnx_sha256": onnx, "num_images": 3}),
+        "parity.json": json.dumps(
+            {"passed": made.parity, "weights_sha256": weights, "onnx_sha256": onnx, "other_files": _others(made)}
+        ),
     }.items():
         write_atomic(folder / path, content)
+    if made.openvino:
+        write_atomic(folder / "model.xml", made.openvino)
+        write_atomic(folder / "model.bin", b"weights of " + made.openvino)
     if made.detections:
         write_atomic(folder / "detections.parquet", made.detections)
     write_record(folder / "inputs" / "base.json", made.base)
@@ -77,6 +83,7 @@ def stage_files(folder: Path, made: Made) -> BundleFiles:
         weights=folder / "best.pt",
         model=folder / "model.json",
         onnx=folder / "model.onnx",
+        openvino=folder / "model.xml" if made.openvino else None,
         metrics=folder / "metrics.json",
         curves=folder / "curves.json",
         champion_metrics=None,
@@ -90,12 +97,19 @@ def stage_files(folder: Path, made: Made) -> BundleFiles:
         shipped_detections=folder / "detections.parquet" if made.detections else None,
         verdict=folder / "verdict.json",
         parity=folder / "parity.json",
+        speed=None,
         history=folder / "results.csv",
         quarantine=folder / "quarantine.json",
         inputs=folder / "inputs",
         dvc_lock=folder / "dvc.lock",
         requirements_lock=folder / "requirements.lock",
     )
+
+
+def _others(made: Made) -> dict[str, str]:
+    if not made.openvino:
+        return {}
+    return {"model.xml": sha256_bytes(made.openvino), "model.bin": sha256_bytes(b"weights of " + made.openvino)}
 
 
 def facts(made: Made) -> NightFacts:

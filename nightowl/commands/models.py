@@ -14,10 +14,11 @@ if TYPE_CHECKING:
     from nightowl.registry.version import VersionInfo
 
 Name = Annotated[str, typer.Argument(help="the detector")]
+Engines = dict[str, list[str]]
 Reason = Annotated[str, typer.Option(help="why; it is kept in the history")]
 
 _WIDE_COLUMNS, _NARROW = 120, 7  # terminals narrower than that show the first seven columns
-_HEADER = ("version", "state", "night", "mAP50", "mAP50-95", "verdict", "parity", "against", "data", "commit")
+_HEADER = ("version", "state", "night", "mAP50", "mAP50-95", "verdict", "parity", "against", "data", "commit", "engines")
 
 
 def models(
@@ -26,22 +27,24 @@ def models(
 ) -> None:
     """List the registered versions, newest first, what is left of the error budget, and the history of champions."""
     from nightowl.commands.place import settings_here, workspace_of
+    from nightowl.night.engine import engines_by_onnx
     from nightowl.registry.store import open_registry
 
-    registry = open_registry(settings_here())
+    settings = settings_here()
+    registry, engines = open_registry(settings), engines_by_onnx(settings)
     names = [name] if name else registry.detectors()
     found = {detector: _found(registry, detector) for detector in names}
     if name and not found[name][0]:
         workspace_of(name)  # a name that params.yaml does not list either is a misspelt one
     if as_json:
-        print(json.dumps({detector: _plain(*rows) for detector, rows in found.items()}, indent=2))
+        print(json.dumps({detector: _plain(*rows, engines) for detector, rows in found.items()}, indent=2))
         return
     if not any(versions for versions, _, _ in found.values()):
         what = f"{name} has no registered version" if name else "no detector has a registered version"
         print(f"{what} in {registry.describe()}; a night makes one: nightowl night {name or 'NAME'}")
         return
     for detector, rows in found.items():
-        _show(detector, *rows)
+        _show(detector, *rows, engines)
 
 
 def _found(registry: "Registry", detector: str) -> "tuple[list[VersionInfo], list[Event], str | None]":
@@ -95,13 +98,13 @@ def reference(
     print(f"{name}: version {made} is the reference {change}")
 
 
-def _show(detector: str, versions: "list[VersionInfo]", events: "list[Event]", reference: str | None) -> None:
+def _show(detector: str, versions: "list[VersionInfo]", events: "list[Event]", reference: str | None, engines: Engines) -> None:
     """A table on a terminal; elsewhere one line a version, tabs between, for other programs."""
     from rich.console import Console
     from rich.table import Table
 
     console = Console()
-    rows = [_row(info, reference) for info in reversed(versions)]
+    rows = [(*_row(info, reference), _engines_in_words(info, engines)) for info in reversed(versions)]
     if not console.is_terminal:
         for row in rows:
             print("\t".join((detector, *row)))
@@ -146,9 +149,21 @@ def _row(info: "VersionInfo", reference: str | None) -> tuple[str, ...]:
     )
 
 
-def _plain(versions: "list[VersionInfo]", events: "list[Event]", reference: str | None) -> dict[str, object]:
+def _engines_in_words(info: "VersionInfo", engines: Engines) -> str:
+    """The GPUs that there are engines for; `engine pending` where TensorRT was asked for and there is none yet."""
+    gpus = engines.get(info.record.onnx_sha256, [])
+    if not gpus:
+        return "engine pending" if "tensorrt" in info.record.formats else "-"
+    return ", ".join(sorted(set(gpus)))
+
+
+def _plain(versions: "list[VersionInfo]", events: "list[Event]", reference: str | None, engines: Engines) -> dict[str, object]:
     budget = budget_left(versions)
-    rows = [info.model_dump(mode="json") | {"champion": info.champion, "taken_back": info.taken_back} for info in versions]
+    rows = [
+        info.model_dump(mode="json")
+        | {"champion": info.champion, "taken_back": info.taken_back, "engines": engines.get(info.record.onnx_sha256, [])}
+        for info in versions
+    ]
     return {
         "versions": rows,
         "reference": reference,

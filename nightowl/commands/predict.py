@@ -1,4 +1,4 @@
-"""`nightowl predict`: a registered model, or an exported file, on one's own images."""
+"""`nightowl predict`: a registered model in any of its formats, or a file, on one's own images."""
 
 import re
 from pathlib import Path
@@ -10,21 +10,26 @@ from nightowl.errors import UserError
 
 NAMED = re.compile(r"(?P<detector>[a-z0-9][a-z0-9_-]*)@(?P<version>[A-Za-z0-9_-]+)")
 
+FORMATS = {"onnx": ".onnx", "openvino": ".xml", "tensorrt": ".engine"}
+
 
 def predict(
     images: Annotated[list[Path], typer.Argument(help="images to look at")],
-    model: Annotated[str, typer.Option(help="NAME@champion, NAME@7, or an exported file.onnx")],
+    model: Annotated[str, typer.Option(help="NAME@champion, NAME@7, or a file: .onnx, .xml (OpenVINO), .engine (TensorRT)")],
     output: Annotated[Path, typer.Option(help="folder for drawn images and predictions.json")] = Path("predictions"),
     confidence: Annotated[
         float | None, typer.Option(help="from where a detection counts, 0 to 1; default: the model's operating point")
     ] = None,
+    model_format: Annotated[
+        str | None, typer.Option("--format", help="of a registered model: onnx (default), openvino, tensorrt")
+    ] = None,
 ) -> None:
     """Find objects in IMAGES, draw them, and write them down as JSON. Exits 2 when an image could not be read."""
     from nightowl.evaluation.predict import predict as run
-    from nightowl.evaluation.runners import OnnxRunner
+    from nightowl.export.artefact import open_artefact
 
     _check(images, output)
-    result = run(OnnxRunner(resolve_model(model)), model, images, confidence, output)
+    result = run(open_artefact(resolve_model(model, model_format)), model, images, confidence, output)
     for image in result.images:
         found = image.error if image.detections is None else _summary([d.class_name for d in image.detections])
         print(found if image.error else f"{image.image}: {found}")
@@ -34,25 +39,42 @@ def predict(
         raise typer.Exit(UserError.exit_code)
 
 
-def resolve_model(model: str) -> Path:
-    """The ONNX file that `model` names: a file, or a registered version, fetched to the home once.
+def resolve_model(model: str, model_format: str | None = None) -> Path:
+    """The file that `model` names: a file, or a registered version in a format, fetched to the home once.
 
     Raises:
-        UserError: when it is neither; RegistryError when there is no such version.
+        UserError: when it is neither, or has not that format; RegistryError when there is no such version.
     """
-    if model.endswith(".onnx"):
+    if model_format not in (None, *FORMATS):
+        raise UserError(f"--format {model_format}: expected one of {', '.join(FORMATS)}")
+    if model.endswith(tuple(FORMATS.values())):
+        if model_format is not None and not model.endswith(FORMATS[model_format]):
+            raise UserError(f"--format {model_format}: {model} is another; leave --format out for a file")
         return Path(model)
     named = NAMED.fullmatch(model)
     if named is None:
-        raise UserError(f"--model {model}: expected NAME@champion, NAME@7 (a version), or a path that ends in .onnx")
+        raise UserError(
+            f"--model {model}: expected NAME@champion, NAME@7 (a version), or a path that ends in {', '.join(FORMATS.values())}"
+        )
+    return _registered(named["detector"], named["version"], model_format or "onnx")
+
+
+def _registered(detector: str, alias: str, model_format: str) -> Path:
     from nightowl.commands.place import settings_here
+    from nightowl.night.engine import engine_path, fetch_bundle
     from nightowl.registry.store import open_registry
-    from nightowl.settings import home_of
 
     settings = settings_here()
-    registry, detector = open_registry(settings), named["detector"]
-    version = registry.version(detector, named["version"]).version
-    return registry.fetch(detector, version, home_of(settings) / "bundles" / detector / version) / "model.onnx"
+    registry = open_registry(settings)
+    info = registry.version(detector, alias)
+    if model_format == "tensorrt":
+        return engine_path(settings, detector, info.version)
+    path = fetch_bundle(registry, settings, info) / f"model{FORMATS[model_format]}"
+    if not path.is_file():
+        raise UserError(
+            f"{detector} version {info.version} was not exported to {model_format}; add it to export.formats for the next night"
+        )
+    return path
 
 
 def _check(images: list[Path], output: Path) -> None:

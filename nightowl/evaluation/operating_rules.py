@@ -47,6 +47,9 @@ def cost_checks(gate: GateParams, cost: Cost | None, version: str | None) -> lis
     checks = []
     if gate.max_seconds_per_image is not None:
         checks.append(_budget("seconds an image", seconds, gate.max_seconds_per_image, "s"))
+    if gate.max_p99_seconds_per_image is not None:
+        slowest = cost.p99_seconds_per_image if cost else None
+        checks.append(_budget("seconds an image, p99", slowest, gate.max_p99_seconds_per_image, "s"))
     if gate.max_latency_ratio is not None and version is not None:
         ratio = seconds / theirs if seconds is not None and theirs else None
         checks.append(_budget(f"time against version {version}", ratio, gate.max_latency_ratio, "times"))

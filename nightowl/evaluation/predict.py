@@ -1,4 +1,5 @@
-"""Detections on images that nobody labelled, for use: the exported model, run as it was measured, from its operating point up.
+"""Detections on images that nobody labelled, for use: the exported model, in any form, run as it was
+measured, from its operating point up.
 
 An image that cannot be read is said and does not stop the others.
 """
@@ -17,7 +18,7 @@ from nightowl.evaluation.detect import finish, merged, model_of, views_of
 from nightowl.evaluation.draw import DrawnBox, class_colour, draw_boxes
 from nightowl.evaluation.metrics import Unit
 from nightowl.evaluation.postprocess import Found
-from nightowl.evaluation.runners import OnnxRunner
+from nightowl.evaluation.runners import ShippedRunner
 from nightowl.files import write_atomic, write_record
 from nightowl.progress import track
 from nightowl.records import Record
@@ -57,7 +58,7 @@ class Predictions(Record):
 
 
 def predict(
-    runner: OnnxRunner, name: str, paths: Sequence[Path], confidence: float | None = None, output: Path | None = None
+    runner: ShippedRunner, name: str, paths: Sequence[Path], confidence: float | None = None, output: Path | None = None
 ) -> Predictions:
     """Detections on each image; with `output`, drawn images and `predictions.json` go there.
 
@@ -84,7 +85,7 @@ def predict(
     return result
 
 
-def look(runner: OnnxRunner, name: str, image_bgr: NDArray[np.uint8], thresholds: NDArray[np.float32]) -> Found:
+def look(runner: ShippedRunner, name: str, image_bgr: NDArray[np.uint8], thresholds: NDArray[np.float32]) -> Found:
     """What is found on one image (H, W, 3) from the thresholds (C,) up, best first. Raises StageFailed on NaN."""
     limits = runner.card.limits
     ready = model_of(runner.card.model, runner)
@@ -95,7 +96,7 @@ def look(runner: OnnxRunner, name: str, image_bgr: NDArray[np.uint8], thresholds
     return Found(found.boxes_xyxy[counts], found.score[counts], found.class_id[counts])
 
 
-def _thresholds(runner: OnnxRunner, name: str, confidence: float | None) -> NDArray[np.float32]:
+def _thresholds(runner: ShippedRunner, name: str, confidence: float | None) -> NDArray[np.float32]:
     floor = runner.card.limits.confidence_floor
     if confidence is not None:
         if not floor <= confidence <= 1:
@@ -107,7 +108,7 @@ def _thresholds(runner: OnnxRunner, name: str, confidence: float | None) -> NDAr
     return thresholds
 
 
-def _one(runner: OnnxRunner, path: Path, thresholds: NDArray[np.float32], target: Path | None) -> Prediction:
+def _one(runner: ShippedRunner, path: Path, thresholds: NDArray[np.float32], target: Path | None) -> Prediction:
     try:
         image = load_bgr(path)
     except DataError as error:

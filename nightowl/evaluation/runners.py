@@ -24,6 +24,13 @@ class Runner(Protocol):
         ...
 
 
+class ShippedRunner(Runner, Protocol):
+    """A file that ships, ready to run: what it is travels with it."""
+
+    @property
+    def card(self) -> ModelCard: ...
+
+
 class TorchRunner:
     """A loaded torch module; of several outputs the first counts, as ultralytics has it."""
 

@@ -4,12 +4,12 @@ A difference beyond its limit is a result (`passed` False), kept and reported; p
 Shapes: B images, C classes, A anchors.
 """
 
-import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from nightowl.evaluation.metrics import Metrics
 from nightowl.evaluation.postprocess import Head
@@ -30,15 +30,17 @@ class ParityCheck(Record):
 
 
 class Parity(Record):
-    """The export against the weights it came from. Times are seconds an image at batch 1 on the CPU of this machine."""
+    """What ships against the weights it came from; a rule about another format than the ONNX begins with its name.
+
+    `other_files` are those formats' files by name, with their SHA-256.
+    """
 
     passed: bool
     checks: tuple[ParityCheck, ...]
     num_images: int
     weights_sha256: str
     onnx_sha256: str
-    torch_seconds_per_image: float
-    onnx_seconds_per_image: float
+    other_files: dict[str, str] = Field(default_factory=dict)
 
 
 class Gap(NamedTuple):
@@ -81,23 +83,6 @@ def tensor_checks(trained: Runner, exported: Runner, images: NDArray[np.float32]
     return largest(gaps)
 
 
-def seconds_per_image(runners: Sequence[tuple[Runner, NDArray[np.float32]]], repeats: int = 3) -> list[float]:
-    """For each runner the median time of one of its images (N, 3, S, S) at batch 1, its first call left out.
-
-    They run in turn, image by image, so that what else the machine does falls on all of them alike.
-    """
-    times: list[list[float]] = [[] for _ in runners]
-    for runner, images in runners:
-        runner(images[:1])
-    for index in list(range(max((len(images) for _, images in runners), default=0))) * repeats:
-        for (runner, images), own in zip(runners, times, strict=True):
-            image = images[index % len(images)][None]
-            started = time.perf_counter()
-            runner(image)
-            own.append(time.perf_counter() - started)
-    return [float(np.median(own)) for own in times]
-
-
 def judge(gap: Gap, trained: Metrics, exported: Metrics, limits: ExportParams) -> tuple[ParityCheck, ...]:
     """Every figure against its limit."""
     known = trained.map50_95 is not None and exported.map50_95 is not None
@@ -107,6 +92,11 @@ def judge(gap: Gap, trained: Metrics, exported: Metrics, limits: ExportParams) -
         _check("largest box gap, px", gap.box_px, limits.max_box_gap_px),
         _check("mAP50-95 gap on test", map_gap, limits.max_map50_95_gap),
     )
+
+
+def of_format(name: str, checks: Iterable[ParityCheck]) -> tuple[ParityCheck, ...]:
+    """Checks of another format than the ONNX, named so."""
+    return tuple(check.model_copy(update={"rule": f"{name}: {check.rule}"}) for check in checks)
 
 
 def _check(rule: str, figure: float | None, limit: float) -> ParityCheck:

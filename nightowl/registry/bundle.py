@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from nightowl.errors import StageFailed
 from nightowl.evaluation.instrument import Instrument
@@ -42,6 +42,7 @@ class BundleFiles:
     weights: Path
     model: Path
     onnx: Path
+    openvino: Path | None
     metrics: Path
     curves: Path
     champion_metrics: Path | None
@@ -55,6 +56,7 @@ class BundleFiles:
     shipped_detections: Path | None
     verdict: Path
     parity: Path
+    speed: Path | None
     history: Path
     quarantine: Path
     inputs: Path
@@ -67,6 +69,8 @@ class BundleFiles:
             "weights.pt": self.weights,
             "model.json": self.model,
             "model.onnx": self.onnx,
+            "model.xml": self.openvino,
+            "model.bin": self.openvino and self.openvino.with_suffix(".bin"),
             "metrics.json": self.metrics,
             "curves.json": self.curves,
             "champion_metrics.json": self.champion_metrics,
@@ -80,6 +84,7 @@ class BundleFiles:
             "shipped_detections.parquet": self.shipped_detections,
             "verdict.json": self.verdict,
             "parity.json": self.parity,
+            "speed.json": self.speed,
             "results.csv": self.history,
             "quarantine.json": self.quarantine,
             "dvc.lock": self.dvc_lock,
@@ -110,6 +115,7 @@ class _Parity(BaseModel):
     passed: bool
     weights_sha256: str
     onnx_sha256: str
+    other_files: dict[str, str] = Field(default_factory=dict)
 
 
 def write_bundle(files: BundleFiles, facts: NightFacts, params: Params, target: Path) -> BundleRecord:
@@ -143,6 +149,9 @@ def _record(files: BundleFiles, facts: NightFacts, params: Params) -> BundleReco
         files.weights, weights, {"verdict.json": verdict.candidate_sha256, "parity.json": parity.weights_sha256}
     )
     _refuse_another_model(files.onnx, onnx, {"parity.json": parity.onnx_sha256})
+    for name, digest in parity.other_files.items():
+        path = files.onnx.with_name(name)
+        _refuse_another_model(path, sha256_file(path), {"parity.json": digest})
     return BundleRecord(
         detector=facts.detector,
         night_id=facts.night_id,
@@ -158,6 +167,7 @@ def _record(files: BundleFiles, facts: NightFacts, params: Params) -> BundleReco
         image_size=model.image_size,
         weights_sha256=weights,
         onnx_sha256=onnx,
+        formats=params.export.formats,
         detections_sha256=sha256_file(files.shipped_detections) if files.shipped_detections else None,
         instrument=Instrument.model_validate_json(files.instrument.read_bytes()) if files.instrument else None,
         champion_version=verdict.champion_version,

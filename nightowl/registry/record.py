@@ -26,6 +26,7 @@ class BundleRecord(Record):
     image_size: int
     weights_sha256: str
     onnx_sha256: str
+    formats: tuple[str, ...] = ("onnx",)
     detections_sha256: str | None = None
     instrument: Instrument | None = None
     champion_version: str | None

@@ -28,6 +28,7 @@ from nightowl.evaluation.model_file import ModelRecord
 from nightowl.evaluation.operating_figures import OperatingFigures
 from nightowl.evaluation.verdict import Verdict
 from nightowl.export.parity import Parity
+from nightowl.export.speed import Speed
 from nightowl.files import sha256_file
 from nightowl.params import Params, load_params
 from nightowl.records import Record
@@ -148,7 +149,14 @@ def _export(workspace: Workspace) -> ExportSummary | None:
     if parity is None or not workspace.onnx.exists():
         return None
     sizes = workspace.weights.stat().st_size, workspace.onnx.stat().st_size
-    return ExportSummary(parity=parity, weights_num_bytes=sizes[0], onnx_num_bytes=sizes[1])
+    params, _ = _params(workspace)
+    return ExportSummary(
+        parity=parity,
+        speed=_record(Speed, workspace.speed),
+        weights_num_bytes=sizes[0],
+        onnx_num_bytes=sizes[1],
+        formats=params.export.formats if params else ("onnx",),
+    )
 
 
 def _lineage(workspace: Workspace) -> Lineage:

@@ -17,6 +17,7 @@ from nightowl.evaluation.operating_figures import OperatingFigures
 from nightowl.evaluation.suspicious import Suspicion
 from nightowl.evaluation.verdict import Verdict
 from nightowl.export.parity import Parity
+from nightowl.export.speed import Speed
 from nightowl.records import Record
 from nightowl.training.base import BaseWeights
 
@@ -171,11 +172,13 @@ class LabelDoubts(Record):
 
 
 class ExportSummary(Record):
-    """The artefact that ships against the weights it came from; sizes in bytes."""
+    """What ships against the weights it came from; sizes in bytes. `formats` are those that params ask for."""
 
     parity: Parity
+    speed: Speed | None
     weights_num_bytes: int
     onnx_num_bytes: int
+    formats: tuple[str, ...] = ("onnx",)
 
 
 class Lineage(Record):

@@ -1,9 +1,10 @@
 """Stage export: the artefact that ships, and the proof that it says what the trained model says.
 
-The ONNX is measured on test by the evaluator that measured the candidate. Whether it may be published is in `parity.json`;
+Each format is measured on test by the evaluator that measured the candidate. Whether it may be published is in `parity.json`;
 a difference does not fail the stage. What running it takes, beside the champion's ONNX, is in `cost.json`, for the gate.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -23,9 +24,12 @@ from nightowl.evaluation.metrics import Metrics
 from nightowl.evaluation.model_file import ModelRecord
 from nightowl.evaluation.operating import OperatingPoint
 from nightowl.evaluation.preprocess import letterbox
-from nightowl.evaluation.runners import OnnxRunner, TorchRunner
+from nightowl.evaluation.runners import OnnxRunner, Runner, ShippedRunner, TorchRunner
+from nightowl.export.artefact import open_artefact
 from nightowl.export.onnx import export_onnx
-from nightowl.export.parity import Parity, judge, seconds_per_image, tensor_checks
+from nightowl.export.openvino import convert
+from nightowl.export.parity import Parity, ParityCheck, judge, of_format, tensor_checks
+from nightowl.export.speed import Speed, measure_speed
 from nightowl.files import sha256_file, write_record
 from nightowl.params import Params
 from nightowl.settings import home_of
@@ -37,71 +41,95 @@ NUM_TENSOR_IMAGES = 4
 
 
 def run(params: Params, workspace: Workspace, out: Path) -> None:
-    """Write model.onnx, what it finds on test, parity.json and cost.json."""
+    """Write model.onnx and the other formats that params ask for, what the ONNX finds on test, parity.json, speed.json and
+    cost.json."""
     record = ModelRecord.model_validate_json(workspace.model.read_bytes())
     operating = OperatingPoint.model_validate_json(workspace.operating.read_bytes())
     card = ModelCard(model=record, operating=operating, limits=params.evaluate)
     module = load_torch_model(workspace.weights, record.weights_sha256)
-    path = out / workspace.onnx.name
-    export_onnx(module, card, params.export.opset, path)
-    exported = OnnxRunner(path)
-    dataset = read_manifest(workspace.dataset)
-    found = _detect(params, workspace, dataset, exported)
-    write_detections(out / workspace.shipped_detections.name, found.detections)
-    parity, cost = compare(params, workspace, dataset, TorchRunner(module), exported, found, path)
-    write_record(out / workspace.parity.name, parity)
-    write_record(out / workspace.cost.name, cost)
+    paths = {"onnx": out / workspace.onnx.name}
+    export_onnx(module, card, params.export.opset, paths["onnx"])
+    if "openvino" in params.export.formats:
+        paths["openvino"] = out / workspace.openvino.name
+        convert(paths["onnx"], paths["openvino"])
+    trained, dataset = TorchRunner(module), read_manifest(workspace.dataset)
+    checks: tuple[ParityCheck, ...] = ()
+    for name, path in paths.items():
+        exported = open_artefact(path)
+        found = _detect(params, workspace, dataset, exported)
+        judged = compare(params, workspace, dataset, trained, exported, found)
+        checks += judged if name == "onnx" else of_format(name, judged)
+        if name == "onnx":
+            write_detections(out / workspace.shipped_detections.name, found.detections)
+    write_record(out / workspace.parity.name, _parity(record, checks, dataset, paths))
+    speed = _speed(params, workspace, dataset, trained, record.image_size, paths)
+    write_record(out / workspace.speed.name, speed)
+    write_record(out / workspace.cost.name, cost_of(speed, paths["onnx"].stat().st_size))
 
 
 def compare(
-    params: Params,
-    workspace: Workspace,
-    dataset: Manifest,
-    trained: TorchRunner,
-    exported: OnnxRunner,
-    found: Detected,
-    path: Path,
-) -> tuple[Parity, Cost]:
-    """The model exported to `path` against the trained one, and what it `found` against the candidate's figures on test; and
-    what running it takes."""
+    params: Params, workspace: Workspace, dataset: Manifest, trained: TorchRunner, exported: ShippedRunner, found: Detected
+) -> tuple[ParityCheck, ...]:
+    """An exported model against the trained one, and what it `found` against the candidate's figures on test."""
     record = exported.card.model
-    folder = source_folder(workspace.settings, workspace.detector)
-    sources = sources_of(dataset, "test", folder)
-    images = _tensors(sources[:NUM_TENSOR_IMAGES], record.image_size)
+    images = _tensors(_test(workspace, dataset)[:NUM_TENSOR_IMAGES], record.image_size)
     gap = tensor_checks(trained, exported, images, record.head, params.evaluate.confidence_floor)
     candidate = Metrics.model_validate_json(workspace.metrics("candidate").read_bytes())
-    checks = judge(gap, candidate, _measure(params, dataset, found, exported), params.export)
-    champion = _champion(workspace, sources[:NUM_TENSOR_IMAGES])
-    ours, onnx, *theirs = seconds_per_image([(trained, images), (exported, images), *champion])
-    parity = Parity(
+    return judge(gap, candidate, _measure(params, dataset, found, exported), params.export)
+
+
+def cost_of(speed: Speed, model_bytes: int) -> Cost:
+    """What the gate judges: the ONNX at batch 1, and the champion's beside it."""
+    onnx, champion = speed.of("onnx"), speed.of("champion")
+    assert onnx is not None, "the ONNX is always timed"
+    return Cost(
+        seconds_per_image=onnx.at(1).p50_seconds,
+        p99_seconds_per_image=onnx.at(1).p99_seconds,
+        champion_seconds_per_image=champion.at(1).p50_seconds if champion else None,
+        model_bytes=model_bytes,
+    )
+
+
+def _parity(record: ModelRecord, checks: tuple[ParityCheck, ...], dataset: Manifest, paths: Mapping[str, Path]) -> Parity:
+    others = [path for name, path in paths.items() if name != "onnx"]
+    others += [path.with_suffix(".bin") for path in others]
+    return Parity(
         passed=all(check.passed for check in checks),
         checks=checks,
-        num_images=len(sources),
+        num_images=len(dataset.of("test")),
         weights_sha256=record.weights_sha256,
-        onnx_sha256=sha256_file(path),
-        torch_seconds_per_image=ours,
-        onnx_seconds_per_image=onnx,
+        onnx_sha256=sha256_file(paths["onnx"]),
+        other_files={path.name: sha256_file(path) for path in others},
     )
-    standing = theirs[0] if theirs else None
-    return parity, Cost(seconds_per_image=onnx, champion_seconds_per_image=standing, model_bytes=path.stat().st_size)
 
 
-def _champion(workspace: Workspace, sources: list[Source]) -> list[tuple[OnnxRunner, NDArray[np.float32]]]:
-    """The champion's ONNX with the same images at its own size, to be timed beside the candidate's; none without a champion."""
+def _speed(
+    params: Params, workspace: Workspace, dataset: Manifest, trained: TorchRunner, size: int, paths: Mapping[str, Path]
+) -> Speed:
+    """Every artefact, and the champion's ONNX at its own size, timed in turn."""
+    threads = params.export.threads
+    sources = _test(workspace, dataset)[:NUM_TENSOR_IMAGES]
+    images = _tensors(sources, size)
+    subjects: dict[str, tuple[Runner, NDArray[np.float32]]] = {".pt": (trained, images)}
+    subjects |= {name: (open_artefact(path, threads), images) for name, path in paths.items()}
     champion = read_champion(workspace.champion)
-    if champion is None:
-        return []
-    blobs = BlobStore(home_of(workspace.settings) / "blobs")
-    runner = OnnxRunner(blobs.verified_path(champion.onnx_sha256, f"the ONNX of champion v{champion.version}"))
-    return [(runner, _tensors(sources, runner.card.model.image_size))]
+    if champion is not None:
+        blobs = BlobStore(home_of(workspace.settings) / "blobs")
+        runner = OnnxRunner(blobs.verified_path(champion.onnx_sha256, f"the ONNX of champion v{champion.version}"), threads)
+        subjects["champion"] = runner, _tensors(sources, runner.card.model.image_size)
+    return measure_speed(subjects, threads)
 
 
-def _detect(params: Params, workspace: Workspace, dataset: Manifest, exported: OnnxRunner) -> Detected:
+def _test(workspace: Workspace, dataset: Manifest) -> list[Source]:
+    return sources_of(dataset, "test", source_folder(workspace.settings, workspace.detector))
+
+
+def _detect(params: Params, workspace: Workspace, dataset: Manifest, exported: ShippedRunner) -> Detected:
     folder = source_folder(workspace.settings, workspace.detector)
     return detect_split(model_of(exported.card.model, exported), dataset, "test", folder, params.evaluate)
 
 
-def _measure(params: Params, dataset: Manifest, found: Detected, exported: OnnxRunner) -> Metrics:
+def _measure(params: Params, dataset: Manifest, found: Detected, exported: ShippedRunner) -> Metrics:
     record = exported.card.model
     subject = Subject("export", record.weights_sha256, dataset.version(), "test", found.seconds_per_image)
     overall = exported.card.operating.overall

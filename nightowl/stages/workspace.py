@@ -156,6 +156,11 @@ class Workspace:
         return self.out("export") / "model.onnx"
 
     @property
+    def openvino(self) -> Path:
+        """The same in OpenVINO's form, its weights beside it as .bin; absent unless params ask for it."""
+        return self.out("export") / "model.xml"
+
+    @property
     def shipped_detections(self) -> Path:
         """What the exported model finds on test."""
         return self.out("export") / "detections.parquet"
@@ -163,6 +168,11 @@ class Workspace:
     @property
     def parity(self) -> Path:
         return self.out("export") / "parity.json"
+
+    @property
+    def speed(self) -> Path:
+        """The Speed of every artefact."""
+        return self.out("export") / "speed.json"
 
     @property
     def cost(self) -> Path:

@@ -25,7 +25,8 @@ def test_a_deployment_runs_a_night_on_a_worker(tmp_path: Path, prefect_home: Pat
     checkout = replace(clone(tmp_path / "nightowl", prefect_home), api=api)
     generate(tmp_path / "boards", num_images=48)
     source = {"NIGHTOWL_SOURCES__DEMO": str(tmp_path / "boards")}
-    checkout.check("prefect", "work-pool", "create", "nightowl", "--type", "process")
+    for pool in ("nightowl", "gpu"):
+        checkout.check("prefect", "work-pool", "create", pool, "--type", "process")
     checkout.check("prefect", "--no-prompt", "deploy", "--all")
     log, worker = (
         tmp_path / "worker.log",

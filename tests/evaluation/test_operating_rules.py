@@ -14,7 +14,9 @@ from tests.evaluation.test_gate import measured, pinned
 
 
 def cost(seconds: float, champion: float | None, num_bytes: int) -> Cost:
-    return Cost(seconds_per_image=seconds, champion_seconds_per_image=champion, model_bytes=num_bytes)
+    return Cost(
+        seconds_per_image=seconds, p99_seconds_per_image=2 * seconds, champion_seconds_per_image=champion, model_bytes=num_bytes
+    )
 
 
 def rate(events: int, trials: int) -> Rate:
@@ -141,6 +143,7 @@ def test_a_model_without_an_operating_point_keeps_no_limit() -> None:
         ({"max_seconds_per_image": 0.05}, cost(0.04, None, 10), "seconds an image", 0.04, True, "fast enough"),
         ({"max_seconds_per_image": 0.05}, cost(0.06, None, 10), "seconds an image", 0.06, False, "too slow"),
         ({"max_seconds_per_image": 0.05}, None, "seconds an image", None, False, "never timed"),
+        ({"max_p99_seconds_per_image": 0.1}, cost(0.06, 0.04, 10), "seconds an image, p99", 0.12, False, "the slowest calls"),
         ({"max_latency_ratio": 1.2}, cost(0.06, 0.04, 10), "time against version 4", 1.5, False, "slower by half"),
         ({"max_latency_ratio": 1.2}, cost(0.06, None, 10), "time against version 4", None, False, "champion not timed"),
         ({"max_model_bytes": 9}, cost(0.06, None, 10), "model size", 10, False, "too large"),

@@ -5,8 +5,7 @@ import pytest
 from numpy.typing import NDArray
 
 from nightowl.evaluation.metrics import Metrics
-from nightowl.evaluation.runners import Runner
-from nightowl.export.parity import Gap, compare_outputs, judge, seconds_per_image, tensor_checks
+from nightowl.export.parity import Gap, compare_outputs, judge, tensor_checks
 from nightowl.params import ExportParams
 
 LIMITS = ExportParams(max_map50_95_gap=0.001, max_score_gap=0.001, max_box_gap_px=0.1)
@@ -77,19 +76,3 @@ def test_every_image_is_compared_alone_and_in_a_batch() -> None:
     images = np.zeros((3, 3, 8, 8), np.float32)
     assert tensor_checks(runner, runner, images, "raw", 0.001) == Gap(0.0, 0.0)
     assert sizes == [1] * 6 + [4] * 2
-
-
-def test_runners_are_timed_in_turn_each_on_its_own_images() -> None:
-    seen: list[tuple[str, int]] = []
-
-    def a_runner(name: str) -> Runner:
-        def run(batch: NDArray[np.float32]) -> NDArray[np.float32]:
-            seen.append((name, batch.shape[-1]))
-            return batch
-
-        return run
-
-    small, large = np.zeros((2, 3, 8, 8), np.float32), np.zeros((2, 3, 16, 16), np.float32)
-    times = seconds_per_image([(a_runner("a"), small), (a_runner("b"), large)], repeats=1)
-    assert len(times) == 2 and min(times) > 0
-    assert seen == [("a", 8), ("b", 16)] * 3  # once to warm up, then image by image

@@ -45,6 +45,16 @@ def test_a_bundle_holds_everything_that_its_making_depended_on(tmp_path: Path) -
     assert BundleRecord.model_validate_json((folder / "record.json").read_bytes()) == record
 
 
+def test_another_format_goes_along_and_is_held_to_its_parity(tmp_path: Path) -> None:
+    folder, _ = bundle(tmp_path, Made(openvino=b"graph"))
+    assert (folder / "model.xml").read_bytes() == b"graph"
+    assert (folder / "model.bin").is_file()
+    files = stage_files(tmp_path / "again", Made(openvino=b"graph"))
+    (tmp_path / "again" / "model.bin").write_bytes(b"other weights")
+    with pytest.raises(StageFailed, match=r"model.bin: SHA-256 .*parity.json is about"):
+        write_bundle(files, facts(Made()), Made().params, tmp_path / "none")
+
+
 def test_the_record_names_every_input_by_digest(tmp_path: Path) -> None:
     made = Made()
     folder, record = bundle(tmp_path, made)

@@ -31,6 +31,7 @@ from nightowl.evaluation.operating_figures import operating_figures
 from nightowl.evaluation.postprocess import Found
 from nightowl.evaluation.truth import truth_of
 from nightowl.export.parity import Parity, ParityCheck
+from nightowl.export.speed import BATCHES, ArtefactSpeed, Speed, timing_of
 from nightowl.files import sha256_file, write_atomic, write_record
 from nightowl.params import GateParams
 from nightowl.report.collect import collect
@@ -241,10 +242,15 @@ def _parity(workspace: Workspace) -> None:
         num_images=12,
         weights_sha256="8a" * 32,
         onnx_sha256="8b" * 32,
-        torch_seconds_per_image=0.0312,
-        onnx_seconds_per_image=0.0113,
     )
     write_record(workspace.parity, parity)
+    speed = Speed(cpu="a processor", threads=1, artefacts=(_speed_of(".pt", 0.0312), _speed_of("onnx", 0.0113)))
+    write_record(workspace.speed, speed)
+
+
+def _speed_of(name: str, seconds: float) -> ArtefactSpeed:
+    timings = tuple(timing_of(batch, [seconds * batch, seconds * batch * 1.1]) for batch in BATCHES)
+    return ArtefactSpeed(name=name, timings=timings)
 
 
 def endings(workspace: Workspace) -> dict[str, ReportContent]:

@@ -7,14 +7,21 @@ import pytest
 from nightowl.evaluation.cost import Cost
 from nightowl.evaluation.operating import OperatingPoint
 from nightowl.evaluation.runners import OnnxRunner
+from nightowl.export import speed as speed_module
 from nightowl.export.onnx import export_onnx
 from nightowl.export.parity import Parity
+from nightowl.export.speed import Speed
 from nightowl.files import sha256_file
 from nightowl.params import ExportParams, Params
 from nightowl.stages import evaluate, export
 from nightowl.stages.workspace import Workspace
 from tests.stages.night import PARAMS, a_night, crown, load_tiny
 from tests.tiny import tiny_card, tiny_module
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(speed_module, "SECONDS", 0.0)
 
 
 @pytest.fixture
@@ -41,11 +48,11 @@ def test_a_faithful_export_passes_with_every_figure(evaluated: Workspace) -> Non
     assert parity.onnx_sha256 == sha256_file(evaluated.onnx)
     assert parity.weights_sha256 == sha256_file(evaluated.weights)
     assert parity.num_images == 6
-    assert parity.torch_seconds_per_image > 0
-    assert parity.onnx_seconds_per_image > 0
+    speed = Speed.model_validate_json(evaluated.speed.read_bytes())
+    assert [artefact.name for artefact in speed.artefacts] == [".pt", "onnx"]
     cost = Cost.model_validate_json(evaluated.cost.read_bytes())
     assert (cost.model_bytes, cost.champion_seconds_per_image) == (evaluated.onnx.stat().st_size, None)
-    assert cost.seconds_per_image == parity.onnx_seconds_per_image
+    assert cost.seconds_per_image == speed.artefacts[1].at(1).p50_seconds <= cost.p99_seconds_per_image
 
 
 def test_the_champion_is_timed_beside_the_candidate(evaluated: Workspace, tmp_path: Path) -> None:
@@ -54,6 +61,17 @@ def test_the_champion_is_timed_beside_the_candidate(evaluated: Workspace, tmp_pa
     run(evaluated)
     cost = Cost.model_validate_json(evaluated.cost.read_bytes())
     assert cost.champion_seconds_per_image is not None and cost.champion_seconds_per_image > 0
+
+
+def test_openvino_is_made_measured_by_the_same_checks_and_timed(evaluated: Workspace) -> None:
+    pytest.importorskip("openvino")
+    parity = run(evaluated, PARAMS.model_copy(update={"export": ExportParams(formats=("onnx", "openvino"))}))
+    assert parity.passed, parity.checks
+    rules = [check.rule for check in parity.checks]
+    assert rules[len(rules) // 2 :] == [f"openvino: {rule}" for rule in rules[: len(rules) // 2]]
+    assert parity.other_files == {name: sha256_file(evaluated.out("export") / name) for name in ("model.xml", "model.bin")}
+    speed = Speed.model_validate_json(evaluated.speed.read_bytes())
+    assert [artefact.name for artefact in speed.artefacts] == [".pt", "onnx", "openvino"]
 
 
 def test_the_file_carries_the_operating_point_and_the_limits(evaluated: Workspace) -> None:
