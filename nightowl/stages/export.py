@@ -4,7 +4,7 @@ Each format is measured on test by the evaluator that measured the candidate. Wh
 a difference does not fail the stage. What running it takes, beside the champion's ONNX, is in `cost.json`, for the gate.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -22,10 +22,10 @@ from nightowl.evaluation.evaluate import Subject
 from nightowl.evaluation.measure import detect_split, measure, sources_of
 from nightowl.evaluation.metrics import Metrics
 from nightowl.evaluation.model_file import ModelRecord
+from nightowl.evaluation.openvino import OpenVinoRunner
 from nightowl.evaluation.operating import OperatingPoint
 from nightowl.evaluation.preprocess import letterbox
 from nightowl.evaluation.runners import OnnxRunner, Runner, ShippedRunner, TorchRunner
-from nightowl.export.artefact import open_artefact
 from nightowl.export.onnx import export_onnx
 from nightowl.export.openvino import convert
 from nightowl.export.parity import Parity, ParityCheck, judge, of_format, tensor_checks
@@ -38,6 +38,7 @@ from nightowl.stages.workspace import Workspace
 from nightowl.training.yolo import load_torch_model
 
 NUM_TENSOR_IMAGES = 4
+RUNNERS: Mapping[str, Callable[..., ShippedRunner]] = {"onnx": OnnxRunner, "openvino": OpenVinoRunner}
 
 
 def run(params: Params, workspace: Workspace, out: Path) -> None:
@@ -55,7 +56,7 @@ def run(params: Params, workspace: Workspace, out: Path) -> None:
     trained, dataset = TorchRunner(module), read_manifest(workspace.dataset)
     checks: tuple[ParityCheck, ...] = ()
     for name, path in paths.items():
-        exported = open_artefact(path)
+        exported = RUNNERS[name](path)
         found = _detect(params, workspace, dataset, exported)
         judged = compare(params, workspace, dataset, trained, exported, found)
         checks += judged if name == "onnx" else of_format(name, judged)
@@ -111,7 +112,7 @@ def _speed(
     sources = _test(workspace, dataset)[:NUM_TENSOR_IMAGES]
     images = _tensors(sources, size)
     subjects: dict[str, tuple[Runner, NDArray[np.float32]]] = {".pt": (trained, images)}
-    subjects |= {name: (open_artefact(path, threads), images) for name, path in paths.items()}
+    subjects |= {name: (RUNNERS[name](path, threads), images) for name, path in paths.items()}
     champion = read_champion(workspace.champion)
     if champion is not None:
         blobs = BlobStore(home_of(workspace.settings) / "blobs")

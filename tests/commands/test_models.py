@@ -12,6 +12,7 @@ from nightowl.commands import models
 from nightowl.errors import ParamsError, RegistryError
 from nightowl.evaluation.budget import Question, Spending
 from nightowl.evaluation.holdout import Holdout
+from nightowl.params import ExportParams, Params
 from nightowl.registry.store import Registry
 from tests.bundles import Made, new_registry, registered
 
@@ -62,6 +63,12 @@ def test_off_a_terminal_each_version_is_a_line_newest_first(registry: Registry, 
         ["demo", "2", "not promoted (dirty tree)", "night-2", "-", "-", "refuse", "passed"],
         ["demo", "1", "champion, reference", "night-1", "0.800", "0.800", "promote", "passed"],
     ]
+
+
+def test_a_version_for_tensorrt_says_that_its_engine_is_pending(registry: Registry, tmp_path: Path) -> None:
+    params = Params(export=ExportParams(formats=("onnx", "tensorrt")))
+    registered(registry, tmp_path, Made(night="night-1"), Made(night="night-2", weights=b"two", params=params))
+    assert [line.split("\t")[-1] for line in call("models", "demo").output.splitlines()] == ["engine pending", "-"]
 
 
 def test_json_holds_versions_and_history(registry: Registry, tmp_path: Path) -> None:
