@@ -39,7 +39,8 @@ class TorchMemory:
         import torch
 
         self._device = torch.device(device)
-        self._stream = torch.cuda.Stream(self._device) if self._device.type == "cuda" else None
+        on_gpu = self._device.type == "cuda"
+        self._stream = torch.cuda.Stream(self._device) if on_gpu else None  # type: ignore[no-untyped-call]
 
     def put(self, array: NDArray[np.float32]) -> Any:
         import torch
