@@ -169,9 +169,9 @@ def _told(checks: Sequence[Check], basis: Basis) -> str:
 
 def _ground(basis: Basis, version: str | None) -> str:
     if basis == "first_model":
-        return "the first model of this detector, judged by absolute floors alone; "
+        return "the first model of this detector, judged by fixed limits alone; "
     if basis == "no_common_class":
-        return f"no class in common with version {version}, so judged by absolute floors alone; "
+        return f"no class in common with version {version}, so judged by fixed limits alone; "
     return ""
 
 

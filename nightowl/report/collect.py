@@ -49,6 +49,8 @@ from nightowl.report.history import read_history
 from nightowl.settings import Settings
 from nightowl.stages.workspace import Workspace
 from nightowl.training.base import BaseWeights
+from nightowl.training.hardware import HardwareSummary
+from nightowl.training.record import TrainingRecord
 
 PACKAGES = ("nightowl", "torch", "ultralytics", "onnxruntime")
 
@@ -77,6 +79,8 @@ def collect(workspace: Workspace, night: NightFacts) -> ReportContent:
         champion_curves=_record(Curves, workspace.curves("champion")) if evaluated else None,
         model=_record(ModelRecord, workspace.model) if night.finished("train") else None,
         history=_read(read_history, workspace.history) if night.finished("train") else None,
+        training=_record(TrainingRecord, workspace.training) if night.finished("train") else None,
+        hardware=_record(HardwareSummary, workspace.hardware) if night.executed("train") else None,
         gallery=_gallery(workspace, dataset, curves) if dataset and curves else None,
         operating=_record(OperatingFigures, workspace.operating_test) if night.finished("gate") else None,
         differences=differences(workspace, dataset, _pixels_of(workspace)) if dataset and looked else None,

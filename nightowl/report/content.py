@@ -20,6 +20,8 @@ from nightowl.export.parity import Parity
 from nightowl.export.speed import Speed
 from nightowl.records import Record
 from nightowl.training.base import BaseWeights
+from nightowl.training.hardware import HardwareSummary
+from nightowl.training.record import TrainingRecord
 
 NightEnding = Literal["promoted", "refused", "nothing_new", "failed"]
 
@@ -57,6 +59,10 @@ class NightFacts(Record):
 
     def finished(self, stage: str) -> bool:
         return any(timing.stage == stage for timing in self.stages)
+
+    def executed(self, stage: str) -> bool:
+        """Whether it ended well here, and was not restored from what another night made."""
+        return any(timing.stage == stage and timing.executed for timing in self.stages)
 
 
 class SplitSummary(Record):
@@ -206,6 +212,8 @@ class ReportContent(Record):
     champion_curves: Curves | None = None
     model: ModelRecord | None = None
     history: tuple[HistoryChart, ...] | None = None
+    training: TrainingRecord | None = None
+    hardware: HardwareSummary | None = None
     gallery: Gallery | None = None
     operating: OperatingFigures | None = None
     differences: Differences | None = None

@@ -39,6 +39,17 @@ class ClassRow:
 
 
 @dataclass(frozen=True)
+class PartRow:
+    """The objects of one size, or the images of one slice; a size has no `num_images` of its own (None)."""
+
+    name: str
+    num_images: int | None
+    num_truth: int
+    map50: Compared
+    map50_95: Compared
+
+
+@dataclass(frozen=True)
 class Cell:
     """A count of the confusion matrix; `share` (0 to 1) is how dark it is, `title` says it in words."""
 
@@ -82,6 +93,28 @@ def class_rows(candidate: Metrics, champion: Metrics | None) -> tuple[ClassRow, 
         ap50_95 = Compared("AP50-95", own.ap50_95, other.ap50_95 if other else None)
         rows.append(ClassRow(own.name, own, ap50, ap50_95))
     return tuple(rows)
+
+
+def part_rows(candidate: Metrics, champion: Metrics | None) -> tuple[PartRow, ...]:
+    """Sizes, then slices, each beside the champion's of the same name; without those where it knows other classes."""
+    other = champion if same_classes(candidate, champion) else None
+    sizes = {one.size: one for one in other.sizes} if other else {}
+    slices = {one.name: one for one in other.slices} if other else {}
+    rows = []
+    for size in candidate.sizes:
+        was = sizes.get(size.size)
+        low = Compared("mAP50", size.ap50, was.ap50 if was else None)
+        rows.append(PartRow(size.size, None, size.num_truth, low, _all_ious(size.ap50_95, was.ap50_95 if was else None)))
+    for part in candidate.slices:
+        same = slices.get(part.name)
+        low = Compared("mAP50", part.map50, same.map50 if same else None)
+        both = _all_ious(part.map50_95, same.map50_95 if same else None)
+        rows.append(PartRow(part.name, part.num_images, part.num_truth, low, both))
+    return tuple(rows)
+
+
+def _all_ious(candidate: float | None, champion: float | None) -> Compared:
+    return Compared("mAP50-95", candidate, champion)
 
 
 def confusion_cells(curves: Curves) -> tuple[tuple[Cell, ...], ...]:

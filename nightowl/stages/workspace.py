@@ -107,6 +107,11 @@ class Workspace:
         """One row an epoch: losses, learning rates, val metrics."""
         return self.out("train") / "results.csv"
 
+    @property
+    def training(self) -> Path:
+        """The TrainingRecord: in which numbers and memory it ran, and what went otherwise."""
+        return self.out("train") / "training.json"
+
     def metrics(self, whose: str) -> Path:
         """Metrics on test; `whose` is `candidate`, or `champion`, `reference` (absent where there is none of its own)."""
         return self.out("evaluate") / f"{whose}.json"

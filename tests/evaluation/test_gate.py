@@ -202,14 +202,14 @@ def test_a_night_ends_as_the_rules_say(night: Night) -> None:
             {"open": 0.8},
             None,
             {"min_map50": 0.75},
-            "Passed: the first model of this detector, judged by absolute floors alone; "
+            "Passed: the first model of this detector, judged by fixed limits alone; "
             "mAP50 is 0.800 on 72 test images, at least 0.750 required; mAP50-95 is 0.800.",
         ),
         (
             {"spur": 0.8},
             {"open": 0.9},
             {"min_map50": 0.75},
-            "Passed: no class in common with version 4, so judged by absolute floors alone; "
+            "Passed: no class in common with version 4, so judged by fixed limits alone; "
             "mAP50 is 0.800 on 72 test images, at least 0.750 required; mAP50-95 is 0.800.",
         ),
         (

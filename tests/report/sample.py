@@ -29,6 +29,7 @@ from nightowl.evaluation.model_file import ModelRecord
 from nightowl.evaluation.operating import ClassThreshold, OperatingPoint
 from nightowl.evaluation.operating_figures import operating_figures
 from nightowl.evaluation.postprocess import Found
+from nightowl.evaluation.slices import Slice
 from nightowl.evaluation.truth import truth_of
 from nightowl.export.parity import Parity, ParityCheck
 from nightowl.export.speed import BATCHES, ArtefactSpeed, Speed, timing_of
@@ -40,6 +41,10 @@ from nightowl.report.page import write_report
 from nightowl.settings import load_settings
 from nightowl.stages.workspace import STAGES, Workspace
 from nightowl.training.base import BaseWeights
+from nightowl.training.compute import Compute
+from nightowl.training.hardware import GpuSample, summarise
+from nightowl.training.progress import Shrink, World
+from nightowl.training.record import TrainingRecord
 
 CLASSES = ("open", "short", "mousebite", "spur", "spurious copper", "pin hole")
 SECTIONS = "data: {}\nprepare: {}\ntrain: {}\nevaluate: {}\ngate: {}\nexport: {}\n"
@@ -167,6 +172,22 @@ def _training(workspace: Workspace) -> None:
         best_epoch=37,
     )
     write_record(workspace.model, record)
+    shrunk = Shrink(epoch=2, step=4, phase="train", before=32, after=16)
+    write_record(
+        workspace.training,
+        TrainingRecord(
+            compute=Compute(precision="bf16", memory_format="channels_last"),
+            resolved={"optimizer": "AdamW"},
+            worlds=(World(epoch=0, step=0, world_size=2), World(epoch=9, step=3, world_size=1)),
+            micro_batch=16,
+            shrunk=(shrunk,),
+            skipped=((7, 2),),
+            seconds=250.0,
+        ),
+    )
+    hot = {"busy_percent": 93.0, "used_bytes": 21 * 10**9, "total_bytes": 24 * 10**9, "celsius": 83.0, "watts": 71.0}
+    sample = GpuSample(**hot, clock_mhz=1500.0, full_clock_mhz=2000.0, held_back_by=("power limit",))
+    write_record(workspace.hardware, summarise("NVIDIA L4", [sample]))
 
 
 def detections_like(dataset: Manifest, skill: float, seed: int) -> Detections:
@@ -198,7 +219,10 @@ def _evaluation(workspace: Workspace, dataset: Manifest) -> None:
     for whose, sha256, skill, seed in (("candidate", "8a" * 32, 0.93, 5), ("champion", "7a" * 32, 0.86, 6)):
         detections = found[whose] = detections_like(dataset, skill, seed)
         subject = Subject("candidate" if whose == "candidate" else "demo v7", sha256, dataset.version(), "test", 0.021)
-        measured[whose] = evaluate(truth, detections, subject, max_detections=300, confusion_confidence=CONFIDENCE)
+        slices = (Slice(name="lot=1", images=truth.images[:4]), Slice(name="lot=2", images=truth.images[4:]))
+        measured[whose] = evaluate(
+            truth, detections, subject, max_detections=300, confusion_confidence=CONFIDENCE, slices=slices
+        )
         write_detections(workspace.detections(whose), detections)
         write_record(workspace.metrics(whose), measured[whose].metrics)
         write_record(workspace.curves(whose), measured[whose].curves)

@@ -19,7 +19,7 @@ def test_a_whole_night_is_read_whole(contents: dict[str, ReportContent]) -> None
 
 OF_GATE = {"verdict", "operating"}
 OF_EVALUATE = {"candidate", "champion", "curves", "champion_curves", "gallery", "differences", "doubts"}
-OF_TRAIN = {"model", "history"}
+OF_TRAIN = {"training", "hardware", "model", "history"}
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 from nightowl.report.collect import collect
 from nightowl.report.content import ReportContent
 from nightowl.report.page import change, count, duration, figure, moment, plain, render, write_report
+from nightowl.stages.workspace import Workspace
 from tests.report.sample import facts, make_workspace
 
 VOID = {"meta", "link", "br", "img", "hr", "input"}
@@ -140,6 +141,27 @@ def test_a_failed_night_names_stage_and_message_and_what_was_not_reached(pages: 
     assert "loss became NaN at epoch 12" in text
     assert re.search(r"train\s*failed", text) and re.search(r"evaluate\s*not reached", text)
     assert "mAP50 on test" not in text and "Checks of the gate" not in text
+
+
+def test_how_the_training_went_is_said(contents: dict[str, ReportContent]) -> None:
+    html = render(contents["promoted"])
+    for said in (
+        "bf16, channels last",
+        "2 from epoch 1, step 1; 1 from epoch 10, step 4",
+        "16 instead of 32",
+        "epoch 7, step 2",
+    ):
+        assert said in html
+    assert "6.4 images a second" in html, "40 images in 40 epochs of 250 seconds"
+    assert "NVIDIA L4 is held back (power limit 100% of the time" in html
+    assert "held back" not in render(contents["promoted"].model_copy(update={"hardware": None}))
+
+
+def test_a_gpu_belongs_only_to_the_night_that_trained(finished: Workspace) -> None:
+    night = facts("promoted", sentence="")
+    restored = tuple(one.model_copy(update={"executed": one.executed and one.stage != "train"}) for one in night.stages)
+    content = collect(finished, night.model_copy(update={"stages": restored}))
+    assert content.training is not None and content.hardware is None
 
 
 def test_a_dirty_tree_is_said(contents: dict[str, ReportContent]) -> None:

@@ -1,13 +1,14 @@
 import pytest
 
 from nightowl.data.findings import Finding
-from nightowl.evaluation.metrics import ClassMetrics, Curves, Metrics
+from nightowl.evaluation.metrics import ClassMetrics, Curves, Metrics, SizeMetrics, SliceMetrics
 from nightowl.report.tables import (
     MAX_PANELS,
     Confusion,
     class_rows,
     confusion_cells,
     overall_rows,
+    part_rows,
     pr_panels,
     tally,
     worst_confusions,
@@ -53,6 +54,28 @@ def test_classes_stand_beside_those_of_the_same_name() -> None:
 def test_a_figure_that_was_not_measured_has_no_difference() -> None:
     (row,) = class_rows(metrics(a=None, b=0.5), metrics(a=0.7))[:1]
     assert row.ap50.difference is None
+
+
+def with_parts(whole: Metrics, small: float | None, lot: float) -> Metrics:
+    sizes = (SizeMetrics(size="small", num_truth=3, ap50=small, ap50_95=small, ar100=small),)
+    slices = (SliceMetrics(name="lot=1", num_images=4, num_truth=5, map50=lot, map50_95=lot, classes=()),)
+    return whole.model_copy(update={"sizes": sizes, "slices": slices})
+
+
+def test_sizes_and_slices_stand_beside_the_champions_where_it_knows_the_same_classes() -> None:
+    ours, theirs = with_parts(metrics(a=0.9), 0.5, 0.8), with_parts(metrics(a=0.7), None, 0.6)
+    small, lot = part_rows(ours, theirs)
+    assert (small.name, small.num_images, small.num_truth, small.map50.candidate, small.map50.difference) == (
+        "small",
+        None,
+        3,
+        0.5,
+        None,
+    )
+    assert (lot.name, lot.num_images, lot.map50_95.champion) == ("lot=1", 4, 0.6)
+    assert lot.map50.difference == pytest.approx(0.2)
+    others = with_parts(metrics(old=0.7), 0.4, 0.6)
+    assert [row.map50.champion for row in part_rows(ours, others)] == [None, None]
 
 
 def test_overall_figures_are_compared_only_over_the_same_classes() -> None:
