@@ -25,7 +25,7 @@ def imported_sources(start: Path, root: Path, packages: Collection[str]) -> list
 
 
 def _imports(file: Path) -> Iterator[str]:
-    """The absolute names in its import statements, wherever they stand; of `from a import b`, also a.b, which may be a module."""
+    """The absolute names in its import statements, wherever they stand. Of `from a import b` also a.b: it may be a module."""
     for node in ast.walk(ast.parse(file.read_bytes(), str(file))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
