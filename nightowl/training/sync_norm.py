@@ -32,4 +32,4 @@ def synchronise(model: torch.nn.Module, plan: Plan, notes: list[str]) -> None:
             f"train.sync_batch_norm: expected an image for each of {plan.world_size} ranks in every step, found {last} in the "
             "last step of an epoch; change train.global_batch"
         )
-    SyncBatchNorm.convert_sync_batchnorm(model)
+    SyncBatchNorm.convert_sync_batchnorm(model)  # type: ignore[no-untyped-call]
