@@ -140,6 +140,7 @@ class TrainParams(Section):
     multi_scale: Annotated[float, Field(ge=0, lt=1)] = Field(0.0, description="how far the image size varies from step to step")
     freeze: tuple[Annotated[int, Field(ge=0, lt=1000)], ...] = Field((), description="numbers of the layers that do not learn")
     activation_checkpointing: bool = Field(False, description="less memory for about a third more time")
+    sync_batch_norm: bool = Field(False, description="BatchNorm over all devices' images; for small shares on several GPUs")
     compile: bool = Field(False, description="torch.compile of the model: minutes at the start, faster steps")
     augment: AugmentParams = AugmentParams()
 

@@ -2,9 +2,7 @@
 
 from pathlib import Path
 
-import nightowl.data
-import nightowl.evaluation
-import nightowl.training
+import nightowl
 from nightowl.checkpoint.identity import Identity
 from nightowl.data.cache.opening import open_cache
 from nightowl.data.manifest import Image, Manifest, Split, read_manifest
@@ -17,9 +15,10 @@ from nightowl.stages.workspace import Workspace
 from nightowl.training.base import BaseWeights
 from nightowl.training.identity import training_identity
 from nightowl.training.job import Job
+from nightowl.training.sources import imported_sources
 
-# The source that decides what is trained.
-_CODE = tuple(Path(path) for package in (nightowl.data, nightowl.evaluation, nightowl.training) for path in package.__path__)
+# The packages whose source decides what is trained; of them counts what is imported from here on.
+_PACKAGES = ("nightowl.data", "nightowl.evaluation", "nightowl.training")
 _WHY: dict[Split, str] = {"train": "there is nothing to learn from", "val": "no epoch could be chosen"}
 
 
@@ -32,7 +31,8 @@ def pinned(workspace: Workspace) -> tuple[BaseWeights, Manifest]:
 
 
 def identity_of(params: Params, workspace: Workspace, base: BaseWeights) -> Identity:
-    return training_identity(sha256_file(workspace.dataset), params, base, _CODE)
+    code = imported_sources(Path(__file__), Path(nightowl.__file__).parent.parent, _PACKAGES)
+    return training_identity(sha256_file(workspace.dataset), params, base, code)
 
 
 def prepared(params: Params, workspace: Workspace, dataset: Manifest, base: BaseWeights) -> Job:

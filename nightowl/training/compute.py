@@ -18,10 +18,14 @@ _BF16_FLAGS = frozenset({"avx512_bf16", "amx_bf16"})
 
 
 class Compute(Record):
-    """How a training computes. Weights, EMA and optimizer are fp32 always; this is the arithmetic of forward and backward."""
+    """How a training computes. Weights, EMA and optimizer are fp32 always; this is the arithmetic of forward and backward.
+
+    `colours_on_device`: HSV gains are applied there, to whole batches; else by the loader. They differ by two levels at most.
+    """
 
     precision: Precision
     memory_format: MemoryFormat
+    colours_on_device: bool = False
 
     def autocast(self, device: torch.device) -> AbstractContextManager[object]:
         dtype = torch.float16 if self.precision == "fp16" else torch.bfloat16
@@ -35,12 +39,13 @@ class Compute(Record):
 def choose_compute(params: TrainParams, device: str, fast_bf16: bool) -> Compute:
     """What params ask for; `auto` is bf16 with channels last where the device computes in it fast, else fp32.
 
-    A GPU takes channels last in any precision. `fast_bf16`: see `has_fast_bf16`.
+    A GPU takes channels last in any precision, and the colours. `fast_bf16`: see `has_fast_bf16`.
     """
     precision: Precision = ("bf16" if fast_bf16 else "fp32") if params.precision == "auto" else params.precision
     on_gpu = not device.startswith("cpu")
     chosen: MemoryFormat = "channels_last" if on_gpu or precision != "fp32" else "contiguous"
-    return Compute(precision=precision, memory_format=chosen if params.memory_format == "auto" else params.memory_format)
+    memory_format = chosen if params.memory_format == "auto" else params.memory_format
+    return Compute(precision=precision, memory_format=memory_format, colours_on_device=on_gpu)
 
 
 def has_fast_bf16(device: str, cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:

@@ -13,20 +13,15 @@ _LIBRARIES = ("numpy", "opencv-python-headless", "torch", "ultralytics")
 
 
 def training_identity(dataset_sha256: str, params: Params, base: BaseWeights, code: Iterable[Path]) -> Identity:
-    """`code` are the files and folders whose Python source the training runs."""
+    """`code` are the source files that the training runs."""
     prepare = params.prepare.model_dump(mode="json", include={"image_size", "cache", "jpeg_quality", "tiling"})
     return Identity(
         dataset_sha256=dataset_sha256,
         params=flat({"prepare": prepare, "train": params.train.model_dump(mode="json")}),
         base=flat(base.model_dump(mode="json")),
-        code={_name(file): sha256_file(file) for file in _sources(code)},
+        code={_name(file): sha256_file(file) for file in code},
         libraries={name: version(name) for name in _LIBRARIES},
     )
-
-
-def _sources(code: Iterable[Path]) -> list[Path]:
-    """The Python files of files and folders, in order of path."""
-    return sorted(file for path in code for file in (path.rglob("*.py") if path.is_dir() else [path]))
 
 
 def _name(file: Path) -> str:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from nightowl.data.batch import Batch
+from nightowl.training.device_augment import apply_hsv_gains
 from nightowl.training.plan import Plan
 
 STRIDE = 32
@@ -15,7 +16,9 @@ STRIDE = 32
 
 def to_targets(batch: Batch, device: torch.device, side: int, memory_format: torch.memory_format) -> dict[str, Tensor]:
     """Images (N, 3, side, side) in 0..1 as `img`, boxes as `bboxes` (cxcywh, fractions), `cls` (M, 1), `batch_idx` (M,)."""
-    images = torch.from_numpy(batch.images).to(device, non_blocking=device.type == "cuda").float() / 255
+    levels = torch.from_numpy(batch.images).to(device, non_blocking=device.type == "cuda")
+    gains = batch.hsv_gains
+    images = levels.float() / 255 if gains is None else apply_hsv_gains(levels, torch.from_numpy(gains))
     if images.shape[-1] != side:
         images = torch.nn.functional.interpolate(images, size=(side, side), mode="bilinear", align_corners=False)
     return {

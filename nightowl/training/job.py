@@ -58,7 +58,7 @@ def train_on(job: Job, device: str, group: Group, run: Run | None, watcher: Watc
         saver = None
         if run is not None:
             saver = open_until_end.enter_context(Saver(run, Cadence(job.settings.checkpoint_every_seconds), watcher.note))
-        loader = open_until_end.enter_context(_loader(job, group))
+        loader = open_until_end.enter_context(_loader(job, plan, group))
         training = Training(
             plan=plan,
             pieces=pieces,
@@ -97,11 +97,12 @@ def _plan(job: Job, device: str, group: Group, found: State | None) -> Plan:
         base=base_file(base, job.settings),
         device=device,
         compute=compute_of(found) if found else choose_compute(train, device, has_fast_bf16(device)),
+        world_size=group.world_size,
         micro_batch=-(-min(train.global_batch, num_images) // group.world_size),
     )
 
 
-def _loader(job: Job, group: Group) -> TrainingLoader:
+def _loader(job: Job, plan: Plan, group: Group) -> TrainingLoader:
     return TrainingLoader(
         job.train_images,
         labels_of(job.views.of("train")),
@@ -110,6 +111,7 @@ def _loader(job: Job, group: Group) -> TrainingLoader:
         num_workers=job.settings.num_workers,
         rank=group.rank,
         world_size=group.world_size,
+        colour_later=plan.compute.colours_on_device,
     )
 
 

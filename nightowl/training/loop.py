@@ -91,6 +91,8 @@ class Training:
             self.progress = restore(self.found, self.learner)
             self._seconds_before = self.progress.seconds
         self.progress = self.progress.in_world(self.group.world_size)
+        if self.plan.is_synchronised:  # shares are taken whole
+            self.progress = self.progress.model_copy(update={"micro_batch": self.plan.micro_batch})
         optimizer = self.learner.optimizer
         rate = min(group["initial_lr"] for group in optimizer.param_groups)
         self.watcher.started(
@@ -206,6 +208,7 @@ def timed(batches: Iterable[Batch], clock: Callable[[], float]) -> Iterator[tupl
     begun = clock()
     for batch in batches:
         yield batch, clock() - begun
+        del batch  # its memory is the loader's again
         begun = clock()
 
 

@@ -17,6 +17,7 @@ class Plan:
     """One training. `base` is a file of weights, or else `architecture` is trained from random ones.
 
     `num_steps`: optimizer steps an epoch. `micro_batch`: images a forward pass on one rank to begin with, at most.
+    `world_size`: number of ranks.
     """
 
     params: TrainParams
@@ -29,7 +30,13 @@ class Plan:
     device: str
     compute: Compute
     micro_batch: int
+    world_size: int = 1
     val_batch: int = 16
+
+    @property
+    def is_synchronised(self) -> bool:
+        """Whether BatchNorm is computed over all ranks' images."""
+        return self.params.sync_batch_norm and self.world_size > 1
 
 
 def arguments(params: TrainParams, image_size: int, compute: Compute) -> dict[str, object]:

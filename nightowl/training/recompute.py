@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 
 import torch
+from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils.checkpoint import checkpoint
 
 
@@ -34,7 +35,7 @@ def _contexts(layer: torch.nn.Module) -> tuple[AbstractContextManager[None], Abs
 @contextmanager
 def _statistics_left_alone(layer: torch.nn.Module) -> Iterator[None]:
     """BatchNorm normalises by the batch as in training, and with momentum 0 keeps its statistics as they are."""
-    norms = [part for part in layer.modules() if isinstance(part, torch.nn.BatchNorm2d) and part.training]
+    norms = [part for part in layer.modules() if isinstance(part, _BatchNorm) and part.training]
     momenta = [norm.momentum for norm in norms]
     for norm in norms:
         norm.momentum = 0.0

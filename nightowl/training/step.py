@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from nightowl.data.batch import Batch
+from nightowl.errors import StageFailed
 from nightowl.training.group import Group
 from nightowl.training.images import image_side, to_targets
 from nightowl.training.memory import is_out_of_memory
@@ -22,6 +23,10 @@ from nightowl.training.state import Learner, seed_step
 from nightowl.training.stopping import StopSource
 
 MAX_GRADIENT_NORM = 10.0  # ultralytics
+_NO_PARTS = (
+    "{device}: out of memory in training with a share of {num} images, which train.sync_batch_norm does not let be taken in "
+    "parts; lower train.global_batch, set train.activation_checkpointing, or switch it off"
+)
 Fault = Callable[[str, int, int], None]
 
 
@@ -71,6 +76,8 @@ class Stepper:
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
                 raise
+            if self.plan.is_synchronised:  # the others wait in a layer for this rank: only its end is seen there
+                raise StageFailed(_NO_PARTS.format(device=self.plan.device, num=len(batch))) from error
             failed = True
         any_failed, stop, save = self.group.agree([failed, self.stop.reason() is not None, self.is_due()])
         if any_failed:

@@ -18,6 +18,7 @@ from typing import Any, Literal
 import PIL.Image
 import torch
 from torch import Tensor
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from nightowl.errors import ParamsError, WeightsError
 from nightowl.files import sha256_bytes, sha256_file, write_atomic
@@ -27,6 +28,7 @@ from nightowl.training.quiet import silence
 from nightowl.training.recompute import recompute_layers
 from nightowl.training.schedule import Schedule
 from nightowl.training.state import Learner
+from nightowl.training.sync_norm import synchronise
 
 silence()
 
@@ -76,6 +78,7 @@ def build(plan: Plan) -> Pieces:
     init_seeds(params.seed, deterministic=True)
     args = _checked(arguments(params, plan.image_size, plan.compute))
     model = _model(plan, notes).to(plan.device, memory_format=plan.compute.torch_format)
+    synchronise(model, plan, notes)
     model.nc, model.names, model.args = len(plan.classes), dict(enumerate(plan.classes)), args
     frozen = (*(f"model.{number}." for number in params.freeze), ".dfl")
     _freeze(model, frozen)
@@ -181,7 +184,7 @@ def set_training(model: torch.nn.Module, frozen: tuple[str, ...]) -> None:
     """Training mode, but for the BatchNorm of frozen layers."""
     model.train()
     for name, module in model.named_modules():
-        if isinstance(module, torch.nn.BatchNorm2d) and any(part in name for part in frozen):
+        if isinstance(module, _BatchNorm) and any(part in name for part in frozen):
             module.eval()
 
 

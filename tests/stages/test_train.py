@@ -1,11 +1,11 @@
-"""The whole stage on a handful of tiny images: yolo11n on 64 pixels, from random weights."""
+"""The whole stage on a handful of tiny images: a narrow yolo11n on 64 pixels, from random weights."""
 
 import csv
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,10 +24,12 @@ from nightowl.params import Params
 from nightowl.settings import Settings, home_of
 from nightowl.stages import train as stage
 from nightowl.stages.workspace import Workspace
-from nightowl.training import yolo
+from nightowl.training import job, yolo
 from nightowl.training.base import BaseWeights
+from nightowl.training.compute import choose_compute
 from nightowl.training.display import Display
 from nightowl.training.record import TrainingRecord
+from tests.training.standins import small
 
 RANDOM = BaseWeights(kind="yaml", name="yolo11n.yaml", sha256=None)
 SPLIT: tuple[Split, ...] = ("train", "train", "train", "train", "val", "val")
@@ -71,6 +73,14 @@ def history(out: Path) -> list[dict[str, str]]:
 
 def checkpoints(workspace: Workspace) -> list[Path]:
     return sorted((workspace.root / "home" / "checkpoints" / "tiny").iterdir())
+
+
+@pytest.fixture(scope="module", autouse=True)
+def narrow() -> Iterator[None]:
+    """The named architectures, an eighth as wide: a step then costs little beside what the stage does around it."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(job, "architecture", small)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -177,6 +187,18 @@ def test_equal_inputs_give_equal_weights_whatever_the_workers(
 
 def preempt(*_: object) -> None:
     raise Preempted("asked to stop; it was the spot market")
+
+
+def test_colours_left_to_the_device_train_alike(
+    tmp_path: Path, trained: tuple[Workspace, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        job, "choose_compute", lambda *given: choose_compute(*given).model_copy(update={"colours_on_device": True})
+    )
+    out = run(make_params(epochs=2, close_mosaic_epochs=1), make_workspace(tmp_path))
+    assert TrainingRecord.model_validate_json((out / "training.json").read_bytes()).compute.colours_on_device
+    ours, theirs = (history(each)[0]["train/cls_loss"] for each in (out, trained[1]))
+    assert float(ours) == pytest.approx(float(theirs), rel=0.02) and ours != theirs
 
 
 def test_a_stop_ends_as_the_handler_in_force_says_and_the_next_run_goes_on(

@@ -21,20 +21,20 @@ def context() -> ForkServerContext:
     return made
 
 
-def start(work: Work, folder: Path, world_size: int = 1) -> list[ForkServerProcess]:
-    """Start `work(group, folder)` on so many ranks; they meet on a free port of this machine."""
+def start(work: Work, folder: Path, world_size: int = 1, device: str = "cpu") -> list[ForkServerProcess]:
+    """Start `work(group, folder)` on so many ranks; they meet on a free port of this machine. `device`: `cuda` is one each."""
     port = _free_port()
     started = []
     for rank in range(world_size):
-        process = context().Process(target=_run, args=(work, folder, rank, world_size, port))
+        process = context().Process(target=_run, args=(work, folder, rank, world_size, port, device))
         process.start()
         started.append(process)
     return started
 
 
-def run(work: Work, folder: Path, world_size: int = 1, seconds: float = 120) -> list[int | None]:
+def run(work: Work, folder: Path, world_size: int = 1, seconds: float = 120, device: str = "cpu") -> list[int | None]:
     """Run it to its end; the exit code of each rank: 0, 75 when preempted, 1 after an error (in `folder`/error-RANK.txt)."""
-    started = start(work, folder, world_size)
+    started = start(work, folder, world_size, device)
     for process in started:
         process.join(seconds)
     for process in started:
@@ -43,7 +43,7 @@ def run(work: Work, folder: Path, world_size: int = 1, seconds: float = 120) -> 
     return [process.exitcode for process in started]
 
 
-def _run(work: Work, folder: Path, rank: int, world_size: int, port: int) -> None:
+def _run(work: Work, folder: Path, rank: int, world_size: int, port: int, device: str) -> None:
     from nightowl.training.group import Alone, Ranks
 
     try:
@@ -51,7 +51,7 @@ def _run(work: Work, folder: Path, rank: int, world_size: int, port: int) -> Non
             work(Alone(), folder)
             return
         os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), RANK=str(rank), WORLD_SIZE=str(world_size))
-        group = Ranks("cpu", timeout_minutes=1)
+        group = Ranks("cpu" if device == "cpu" else f"cuda:{rank}", timeout_minutes=1)
         work(group, folder)
         group.close()
     except Preempted:

@@ -1,12 +1,19 @@
 """HSV gains on the device against the same on the CPU."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
 from nightowl.data.augment.colour import Colour, Gains
 from nightowl.training.device_augment import apply_hsv_gains
+from nightowl.training.group import Alone
+from nightowl.training.step import Stepper, Taken
+from nightowl.training.stopping import AnyStop
+from nightowl.training.yolo import build
 from tests.data.training_sets import a_case
+from tests.training.standins import a_plan
 
 GAINS: list[Gains] = [
     (0.0, 0.0, 0.0),
@@ -54,3 +61,19 @@ def test_a_loader_that_leaves_colour_to_the_device_gives_the_same_batches() -> N
 
 def test_an_empty_share_stays_empty() -> None:
     assert apply_hsv_gains(torch.empty(0, 3, 8, 8, dtype=torch.uint8), torch.empty(0, 3)).shape == (0, 3, 8, 8)
+
+
+def test_a_step_whose_colours_are_left_to_the_device_has_the_losses_of_one_whose_are_not() -> None:
+    case = a_case(hsv_h=0.015, hsv_s=0.7, hsv_v=0.4)
+    losses = []
+    for later in (False, True):
+        batch = next(case.loader(colour_later=later).steps(0))
+        stepper = Stepper(plan := a_plan(), build(plan).learner, Alone(), AnyStop(()), lambda: False, lambda *_: None)
+        owners = batch.class_ids < len(plan.classes)
+        batch = replace(batch, **{key: getattr(batch, key)[owners] for key in ("boxes_cxcywh_norm", "class_ids", "owners")})
+        taken = stepper.take(batch, 0, 0, 2)  # in two parts: gains are divided like images
+        assert isinstance(taken, Taken) and taken.losses is not None
+        losses.append(taken.losses)
+        assert (batch.hsv_gains is not None) is later
+    assert losses[1] == pytest.approx(losses[0], rel=5e-3)
+    assert losses[1] != losses[0]
