@@ -15,9 +15,11 @@ from nightowl.errors import StageFailed
 from nightowl.evaluation.instrument import Instrument
 from nightowl.evaluation.metrics import Metrics
 from nightowl.evaluation.model_file import ModelRecord
+from nightowl.evaluation.operating import OperatingPoint
 from nightowl.evaluation.verdict import Verdict
 from nightowl.files import publishing_folder, sha256_file, write_atomic, write_record
 from nightowl.params import Params
+from nightowl.registry.model_card import model_card
 from nightowl.registry.record import BundleRecord
 from nightowl.registry.sums import write_sums
 from nightowl.training.base import BaseWeights
@@ -134,8 +136,17 @@ def write_bundle(files: BundleFiles, facts: NightFacts, params: Params, target: 
             shutil.copyfile(path, scratch / name)
         write_atomic(scratch / "params.yaml", params.as_yaml())
         write_record(scratch / "record.json", record)
+        write_atomic(scratch / "MODEL_CARD.md", _card(files, record, params))
+        shutil.copyfile(Path(__file__).with_name("run_model.py"), scratch / "run_model.py")
         write_sums(scratch)
     return record
+
+
+def _card(files: BundleFiles, record: BundleRecord, params: Params) -> str:
+    metrics = Metrics.model_validate_json(files.metrics.read_bytes())
+    verdict = Verdict.model_validate_json(files.verdict.read_bytes())
+    operating = OperatingPoint.model_validate_json(files.operating.read_bytes()) if files.operating else None
+    return model_card(record, metrics, operating, verdict, params.evaluate)
 
 
 def _record(files: BundleFiles, facts: NightFacts, params: Params) -> BundleRecord:

@@ -31,6 +31,8 @@ def test_a_bundle_holds_everything_that_its_making_depended_on(tmp_path: Path) -
         "dvc.lock",
         "requirements.lock",
         "record.json",
+        "MODEL_CARD.md",
+        "run_model.py",
         "SHA256SUMS",
         "inputs/manifest.jsonl",
         "inputs/reference.json",

@@ -1,0 +1,118 @@
+"""The bundle's run_model.py: with only numpy, onnxruntime and an image reader, the documented lines find our boxes."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+from nightowl.evaluation.card import ModelCard
+from nightowl.evaluation.predict import predict
+from nightowl.evaluation.runners import OnnxRunner
+from nightowl.export.onnx import export_onnx
+from nightowl.params import TilingParams
+from nightowl.registry import run_model
+from tests.tiny import CLASSES, tiny_card, tiny_module
+
+ROOT = Path(__file__).resolve().parents[2]
+ALONE = ("numpy", "numpy.libs", "onnxruntime", "flatbuffers", "google", "PIL", "pillow.libs")
+REFUSED = ("torch", "ultralytics", "cv2", "pydantic", "mlflow", "onnx", "nightowl")
+TILED = TilingParams(size_px=96, overlap=0.25)
+
+
+def documented() -> str:
+    """The first Python of docs/deploy.md."""
+    found = re.search(r"```python\n(.*?)```", (ROOT / "docs" / "deploy.md").read_text(), re.DOTALL)
+    assert found is not None
+    return found[1]
+
+
+def a_card(tiling: TilingParams | None) -> ModelCard:
+    card = tiny_card()
+    return card.model_copy(update={"model": card.model.model_copy(update={"tiling": tiling})})
+
+
+def an_image(path: Path, width: int, height: int) -> Path:
+    squares = np.random.default_rng(0).integers(0, 256, (6, 6, 3), np.uint8)
+    cv2.imwrite(str(path), cv2.resize(squares, (width, height), interpolation=cv2.INTER_NEAREST))
+    return path
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """A folder with links to what the documented lines need, and nothing else."""
+    site = tmp_path / "site"
+    site.mkdir()
+    origin = find_spec("numpy")
+    assert origin is not None and origin.origin is not None
+    packages = Path(origin.origin).parents[1]
+    for name in ALONE:
+        if (packages / name).exists():
+            (site / name).symlink_to(packages / name)
+    return site
+
+
+@pytest.mark.parametrize(("tiling", "width", "height"), [(None, 96, 70), (TILED, 150, 110)], ids=["whole", "tiled"])
+def test_the_documented_lines_find_our_boxes_without_anything_of_ours(
+    tiling: TilingParams | None, width: int, height: int, site: Path, tmp_path: Path
+) -> None:
+    export_onnx(tiny_module(), a_card(tiling), 17, tmp_path / "model.onnx")
+    image = an_image(tmp_path / "image.png", width, height)  # not scaled: random weights turn one level into another box
+    (tmp_path / "run_model.py").write_bytes(Path(run_model.__file__).read_bytes())
+    (ours,) = predict(OnnxRunner(tmp_path / "model.onnx", threads=1), "m", [image]).images
+    assert ours.detections
+    lines = documented().splitlines()
+    assert len(lines) <= 10
+    prove = f"\nimport sys\nassert not set(sys.modules) & set({REFUSED!r}), sorted(sys.modules)\n"
+    done = subprocess.run(
+        [sys.executable, "-S", "-s", "-c", documented() + prove],
+        cwd=tmp_path,
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": f"{site}:{tmp_path}", "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    rows = [line.split() for line in done.stdout.splitlines()]
+    assert [row[0] for row in rows] == [found.class_name for found in ours.detections]
+    theirs = np.array([row[1:] for row in rows], float)
+    assert np.abs(theirs[:, 0] - [found.confidence for found in ours.detections]).max() < 1e-4
+    assert np.abs(theirs[:, 1:] - [found.box_xyxy for found in ours.detections]).max() < 0.02
+
+
+def test_that_environment_has_nothing_else(site: Path) -> None:
+    code = f"import importlib.util, json\nprint(json.dumps([n for n in {REFUSED!r} if importlib.util.find_spec(n)]))"
+    done = subprocess.run(
+        [sys.executable, "-S", "-s", "-c", code], env={"PYTHONPATH": str(site)}, cwd=site, capture_output=True, text=True
+    )
+    assert json.loads(done.stdout) == []
+
+
+def test_it_scales_as_opencv_does_to_one_level() -> None:
+    image = np.random.default_rng(1).integers(0, 256, (37, 53, 3), np.uint8)
+    for width, height in ((96, 67), (20, 14), (53, 37), (1, 96)):
+        theirs = cv2.resize(image, (width, height), interpolation=cv2.INTER_LINEAR).astype(int)
+        assert np.abs(run_model.resized(image, width, height) - theirs).max() <= 1
+
+
+def test_a_model_without_an_operating_point_asks_for_thresholds(tmp_path: Path) -> None:
+    export_onnx(tiny_module(), tiny_card(overall=None), 17, tmp_path / "model.onnx")
+    detector, image = run_model.Detector(tmp_path / "model.onnx"), np.zeros((40, 60, 3), np.uint8)
+    with pytest.raises(ValueError, match="no operating point; give thresholds"):
+        detector(image)
+    assert isinstance(detector(image, [0.5] * len(CLASSES)), list)
+
+
+def test_an_end_to_end_head_is_read_as_we_read_it(tmp_path: Path) -> None:
+    export_onnx(tiny_module("end2end"), tiny_card("end2end"), 17, tmp_path / "model.onnx")
+    image = an_image(tmp_path / "image.png", 96, 96)
+    (ours,) = predict(OnnxRunner(tmp_path / "model.onnx", threads=1), "m", [image]).images
+    found = run_model.Detector(tmp_path / "model.onnx")(cv2.imread(str(image))[..., ::-1])
+    assert ours.detections is not None
+    assert [name for name, _, _ in found] == [each.class_name for each in ours.detections]
