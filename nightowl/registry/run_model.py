@@ -55,8 +55,8 @@ class Detector:
         tensor, scale, padding = letterbox(image_rgb[y : y + height, x : x + width], side)
         (output,) = self._session.run(None, {self._session.get_inputs()[0].name: tensor[None]})[0]
         boxes, scores, ids = self._decoded(np.asarray(output, np.float32))
-        boxes = np.clip((boxes - np.tile(padding, 2)) / np.tile(scale, 2), 0, np.float32([width, height] * 2))
-        return (boxes + np.float32([x, y, x, y])).astype(np.float32), scores, ids
+        boxes = np.clip((boxes - np.tile(padding, 2)) / np.tile(scale, 2), 0, np.array([width, height] * 2, np.float32))
+        return (boxes + np.array([x, y, x, y], np.float32)).astype(np.float32), scores, ids
 
     def _decoded(self, output: Any) -> tuple[Any, Any, Any]:
         """Boxes (N, 4) in pixels of the network's input, scores, class numbers, best first."""
@@ -109,7 +109,8 @@ def letterbox(image_rgb: Any, side: int) -> tuple[Any, Any, Any]:
     square = np.full((side, side, 3), GREY, np.uint8)
     square[y : y + inner[1], x : x + inner[0]] = resized(image_rgb, *inner)
     tensor = np.ascontiguousarray(square.transpose(2, 0, 1)).astype(np.float32) / np.float32(255)
-    return tensor, np.float32([inner[0] / width, inner[1] / height]), np.float32([x, y])
+    scales = np.array([inner[0] / width, inner[1] / height], np.float32)
+    return tensor, scales, np.array([x, y], np.float32)
 
 
 def resized(image: Any, width: int, height: int) -> Any:
@@ -135,10 +136,10 @@ def _places(before: int, after: int) -> tuple[Any, Any]:
 def suppressed(boxes: Any, ids: Any, iou: float, most: int) -> Any:
     """Which boxes (sorted, best first) stay: of two of a class that overlap by more than `iou`, the better one."""
     areas = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
-    left, kept = np.arange(len(boxes)), []
+    left, kept = np.arange(len(boxes)), list[int]()
     while len(left) and len(kept) < most:
         best, left = left[0], left[1:]
-        kept.append(best)
+        kept.append(int(best))
         sides = np.minimum(boxes[best, 2:], boxes[left, 2:]) - np.maximum(boxes[best, :2], boxes[left, :2])
         overlap = np.prod(np.maximum(sides, 0), axis=1)
         with np.errstate(invalid="ignore"):
