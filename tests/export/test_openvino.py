@@ -36,7 +36,8 @@ def test_it_knows_itself_and_says_what_the_onnx_says_at_any_batch(xml: Path) -> 
     assert isinstance(runner, OpenVinoRunner)
     assert runner.card == tiny_card()
     for num in (1, 3):
-        batch = np.random.default_rng(num).random((num, 3, SIZE, SIZE), np.float32)
+        patches = np.random.default_rng(num).random((num, 3, 6, 6), np.float32)
+        batch = patches.repeat(SIZE // 6, axis=2).repeat(SIZE // 6, axis=3)  # on noise the random weights magnify rounding
         ours, theirs = runner(batch), run(tiny_graph(), batch)
         assert ours.shape == theirs.shape
         gap = compare_outputs(ours, theirs, "raw", 0.3)
