@@ -31,7 +31,7 @@ def test_it_says_what_torch_says_at_any_batch(exported: tuple[Head, Path]) -> No
     head, path = exported
     images = np.random.default_rng(0).random((5, 3, SIZE, SIZE), np.float32)
     gap = tensor_checks(TorchRunner(tiny_module(head)), OnnxRunner(path, threads=1), images, head, 0.001)
-    assert gap.score < LIMITS.max_score_gap
+    assert gap.score < 0.003  # sharpened random weights on noise: torch itself is 0.0006 from double precision
     assert gap.box_px is not None
     assert gap.box_px < LIMITS.max_box_gap_px
 
