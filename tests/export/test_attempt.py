@@ -86,7 +86,8 @@ def test_a_graph_that_says_something_else_is_refused_and_its_first_module_named(
     model: Callable[[], onnx.ModelProto], why: str, trained: Trained, tmp_path: Path
 ) -> None:
     attempt = held(trained, model(), tmp_path / "m.onnx")
-    assert {"largest score gap", "mAP50-95 gap on test"} <= failed(attempt), why
+    assert "largest score gap" in failed(attempt), why
+    assert any("from file to box" in rule for rule in failed(attempt)), why
     assert attempt.drift is not None
     assert attempt.drift.module == ("/model.1" if "stale" in why else "/model.0"), why
     assert f"first drifts in {attempt.drift.module}" in attempt.refused[-1]
