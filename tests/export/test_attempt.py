@@ -149,7 +149,7 @@ def with_thresholds(card: ModelCard, confidence: float) -> ModelCard:
             "NMS threshold changed",
         ),
         (
-            lambda card: with_thresholds(card, 0.9),
+            lambda card: with_thresholds(card, 1.0),
             "miss rate gap at the operating point",
             "thresholds of another model",
         ),
