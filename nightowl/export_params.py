@@ -1,4 +1,4 @@
-"""Params of the export: in which formats and precision a model ships, and how closely the file must follow the trained model."""
+"""Params of the export: in which formats and precision a model ships, and how closely it must follow what was trained."""
 
 from typing import Annotated, Literal
 

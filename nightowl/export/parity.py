@@ -53,8 +53,8 @@ class CalibrationImage(Record):
 
 
 class Parity(Record):
-    """What ships against the weights it came from: the last of `attempts`, with its checks. `other_files` are the files of other
-    formats than the ONNX by name, with their SHA-256; a rule about such a format begins with its name.
+    """What ships against the weights it came from: the last of `attempts`, with its checks. `other_files` are those of
+    other formats than the ONNX by name, with their SHA-256; a rule about such a format begins with its name.
     """
 
     passed: bool

@@ -1,8 +1,8 @@
 """Stage export: the artefact that ships, and the proof that it says what the trained model says.
 
 The precisions of params are tried in order; the first that keeps its limits, in every format, is `model.onnx`, FP32 at the end
-of the row. `parity.json` says whether it may be published, with every attempt and why it was refused; a difference does not fail
-the stage. What running it takes, beside the champion's ONNX, is in `speed.json` and, for the gate, in `cost.json`.
+of the row. `parity.json` says whether it may be published, with every attempt and why it was refused; a difference does not
+fail the stage. What running it takes, beside the champion's ONNX, is in `speed.json` and, for the gate, in `cost.json`.
 """
 
 from collections.abc import Callable, Mapping, Sequence

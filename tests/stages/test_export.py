@@ -11,11 +11,12 @@ from nightowl.export import speed as speed_module
 from nightowl.export.onnx import export_onnx
 from nightowl.export.parity import Parity
 from nightowl.export.speed import Speed
-from nightowl.export_params import FP32, ExportParams, LimitsParams
+from nightowl.export_params import FP16, FP32, INT8, ExportParams, LimitsParams
 from nightowl.files import sha256_file
 from nightowl.params import Params
 from nightowl.stages import evaluate, export
 from nightowl.stages.workspace import Workspace
+from tests.export.seeded import a_trained_model
 from tests.stages.night import PARAMS, a_night, crown, load_tiny
 from tests.tiny import tiny_card, tiny_module
 
@@ -94,10 +95,16 @@ def test_an_export_beyond_its_limits_is_a_result(evaluated: Workspace) -> None:
     assert evaluated.onnx.exists()
 
 
-def test_a_precision_that_is_refused_falls_back_and_the_record_says_why(evaluated: Workspace) -> None:
-    parity = run(evaluated, PARAMS.model_copy(update={"export": ExportParams(precisions=("fp16",))}))
-    first, second = parity.attempts
-    assert (first.precision, first.passed, second.precision, second.passed) == ("fp16", False, "fp32", True)
-    assert any("mAP50-95" in line or "score gap" in line for line in first.refused), "sharpened random weights need FP32"
-    assert (parity.precision, parity.onnx_sha256) == ("fp32", sha256_file(evaluated.onnx))
-    assert OnnxRunner(evaluated.onnx).card.model.precision == "fp32"
+def test_precisions_that_are_refused_fall_back_to_fp32_and_the_record_says_why(tmp_path: Path) -> None:
+    trained, path = a_trained_model(tmp_path), tmp_path / "model.onnx"
+    strict = LimitsParams(
+        int8=INT8.model_copy(update={"max_map50_95_gap": 0.0}), fp16=FP16.model_copy(update={"max_score_gap": 0.0})
+    )
+    params = ExportParams(precisions=("int8", "fp16"), limits=strict)
+    attempts = [each.attempt for each in export.try_in_order(params, trained, {"onnx": path})]
+    assert [(each.precision, each.passed) for each in attempts] == [("int8", False), ("fp16", False), ("fp32", True)]
+    assert attempts[0].refused[0].startswith("mAP50-95 gap on test: ")
+    assert attempts[1].refused[0].startswith("largest score gap: ") and attempts[2].refused == ()
+    assert attempts[2].onnx_sha256 == sha256_file(path) and OnnxRunner(path).card.model.precision == "fp32"
+    (taken,) = export.try_in_order(ExportParams(precisions=("int8", "fp16")), trained, {"onnx": path})
+    assert (taken.attempt.precision, OnnxRunner(path).card.model.precision) == ("int8", "int8")
