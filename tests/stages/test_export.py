@@ -98,12 +98,12 @@ def test_an_export_beyond_its_limits_is_a_result(evaluated: Workspace) -> None:
 def test_precisions_that_are_refused_fall_back_to_fp32_and_the_record_says_why(tmp_path: Path) -> None:
     trained, path = a_trained_model(tmp_path), tmp_path / "model.onnx"
     strict = LimitsParams(
-        int8=INT8.model_copy(update={"max_map50_95_gap": 0.0}), fp16=FP16.model_copy(update={"max_score_gap": 0.0})
+        int8=INT8.model_copy(update={"max_path_score_gap": 0.0}), fp16=FP16.model_copy(update={"max_score_gap": 0.0})
     )
     params = ExportParams(precisions=("int8", "fp16"), limits=strict)
     attempts = [each.attempt for each in export.try_in_order(params, trained, {"onnx": path})]
     assert [(each.precision, each.passed) for each in attempts] == [("int8", False), ("fp16", False), ("fp32", True)]
-    assert attempts[0].refused[0].startswith("mAP50-95 gap on test: ")
+    assert attempts[0].refused[0].startswith("largest score gap, from file to box: ")
     assert attempts[1].refused[0].startswith("largest score gap: ") and attempts[2].refused == ()
     assert attempts[2].onnx_sha256 == sha256_file(path) and OnnxRunner(path).card.model.precision == "fp32"
     (taken,) = export.try_in_order(ExportParams(precisions=("int8", "fp16")), trained, {"onnx": path})
