@@ -18,6 +18,7 @@ from ruamel.yaml.error import YAMLError
 
 from nightowl.audit_params import AuditParams
 from nightowl.errors import ParamsError
+from nightowl.export_params import ExportParams
 from nightowl.section import Fraction, Section
 
 SECTIONS = ("data", "prepare", "train", "evaluate", "gate", "export")
@@ -263,48 +264,6 @@ class GateParams(Section):
         if 1 - self.confidence > self.error_budget:
             raise ValueError("error_budget must be at least 1 - confidence, or the first night could not spend its share")
         _require_pattern(self.group_pattern)
-        return self
-
-
-class TensorRtParams(Section):
-    """How an engine is built from the ONNX that ships; the precision is that of the ONNX."""
-
-    workspace_mib: Annotated[int, Field(ge=1, le=1 << 20)] = Field(1024, description="GPU memory that a build may try out, MiB")
-    min_batch: Annotated[int, Field(ge=1, le=1024)] = 1
-    best_batch: Annotated[int, Field(ge=1, le=1024)] = Field(1, description="the batch size that it is made fastest for")
-    max_batch: Annotated[int, Field(ge=1, le=1024)] = 8
-    optimization_level: Annotated[int, Field(ge=0, le=5)] = Field(3, description="higher takes longer to build")
-    timing_cache: bool = Field(True, description="begin from what earlier builds on such a GPU learnt of speed")
-    tf32: bool = Field(False, description="may float32 be rounded to 10 bits in products? Faster, and not the model measured")
-    hardware_compatibility: Literal["none", "ampere_plus", "same_compute_capability"] = Field(
-        "none", description="other GPUs that it is to run on; slower"
-    )
-    version_compatible: bool = Field(False, description="is it to run on later TensorRT of the same major version?")
-
-    @model_validator(mode="after")
-    def _check(self) -> "TensorRtParams":
-        if not self.min_batch <= self.best_batch <= self.max_batch:
-            raise ValueError("min_batch <= best_batch <= max_batch must hold")
-        return self
-
-
-class ExportParams(Section):
-    """The artefact that ships, and how closely it must follow the trained model."""
-
-    opset: Annotated[int, Field(ge=13, le=21)] = 17
-    formats: tuple[Literal["onnx", "openvino", "tensorrt"], ...] = Field(
-        ("onnx",), description="what ships; openvino is made and checked beside the ONNX, tensorrt is built where a GPU is"
-    )
-    threads: Annotated[int, Field(ge=1, le=1024)] = Field(1, description="threads that each artefact is timed with")
-    tensorrt: TensorRtParams = TensorRtParams()
-    max_map50_95_gap: Fraction = Field(0.001, description="ONNX against .pt on test, absolute")
-    max_score_gap: Fraction = Field(0.001, description="largest difference of any class score, tensor level")
-    max_box_gap_px: Annotated[float, Field(gt=0)] = Field(0.1, description="largest difference of any box edge, tensor level")
-
-    @model_validator(mode="after")
-    def _check(self) -> "ExportParams":
-        if "onnx" not in self.formats or len(set(self.formats)) < len(self.formats):
-            raise ValueError("formats must name onnx, which the others are made from, and none more than once")
         return self
 
 

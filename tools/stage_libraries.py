@@ -24,6 +24,7 @@ FRAME = {
     "nightowl.audit_params",
     "nightowl.data.source",
     "nightowl.errors",
+    "nightowl.export_params",
     "nightowl.files",
     "nightowl.notices",
     "nightowl.params",

@@ -27,7 +27,12 @@ def sources_of(dataset: Manifest, split: Split, folder: Path) -> list[Source]:
     images = dataset.of(split)
     if not images:
         raise DataError(f"{split}: no images; nothing can be measured, so give this split some (params: data.split)")
-    return [Source(image.path, partial(_pixels, folder, image)) for image in images]
+    return [source_of(image, folder) for image in images]
+
+
+def source_of(image: Image, folder: Path) -> Source:
+    """An image of a manifest, read from the source folder and checked."""
+    return Source(image.path, partial(_pixels, folder, image))
 
 
 def detect_split(model: Model, dataset: Manifest, split: Split, folder: Path, limits: EvaluateParams) -> Detected:

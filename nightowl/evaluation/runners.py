@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from nightowl.errors import WeightsError
+from nightowl.errors import StageFailed, WeightsError
 from nightowl.evaluation.card import ModelCard, from_metadata
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ class OnnxRunner:
 
     Raises:
         WeightsError: when the file is absent, not ONNX, or was not exported by nightowl.
+        StageFailed: when it is called with a batch that it cannot run on.
     """
 
     def __init__(self, path: Path, threads: int = 0) -> None:
@@ -69,8 +70,14 @@ class OnnxRunner:
         except (ort.Fail, ort.InvalidArgument, ort.InvalidGraph, ort.InvalidProtobuf, ort.NotImplemented) as error:
             detail = str(error).splitlines()[0]
             raise WeightsError(f"{path}: expected an ONNX model, onnxruntime cannot open it: {detail}") from error
-        self._input = self._session.get_inputs()[0].name
+        self._path, self._input = path, self._session.get_inputs()[0].name
         self.card: ModelCard = from_metadata(path, self._session.get_modelmeta().custom_metadata_map)
 
     def __call__(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
-        return np.asarray(self._session.run(None, {self._input: batch})[0], np.float32)
+        from onnxruntime.capi import onnxruntime_pybind11_state as ort
+
+        try:
+            return np.asarray(self._session.run(None, {self._input: batch})[0], np.float32)
+        except (ort.Fail, ort.InvalidArgument, ort.RuntimeException) as error:
+            detail = str(error).splitlines()[0]
+            raise StageFailed(f"{self._path}: onnxruntime cannot run it on {batch.shape}: {detail}; export it again") from error

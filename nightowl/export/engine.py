@@ -14,9 +14,10 @@ from nightowl.evaluation.runners import OnnxRunner
 from nightowl.export import tensorrt
 from nightowl.export.engine_record import EngineRecord, Fingerprint, differences, read_fingerprint
 from nightowl.export.engine_store import EngineStore
-from nightowl.export.parity import Gap, tensor_checks
+from nightowl.export.parity import check
+from nightowl.export.tensors import Gap, tensor_gap
+from nightowl.export_params import ExportParams, PrecisionLimits
 from nightowl.files import sha256_bytes, sha256_file
-from nightowl.params import ExportParams
 
 NUM_IMAGES, PATCHES = 4, 6
 
@@ -152,7 +153,7 @@ def build_engine(
     (scratch / "model.engine").write_bytes(built.plan)
     (scratch / "model.json").write_text(record.model_dump_json())
     gap = _gap(reference, TensorRtRunner(scratch / "model.engine", here, memory))
-    _refuse_another(gap, params)
+    _refuse_another(gap, params.limits_of(reference.card.model.precision))
     record = record.model_copy(update={"score_gap": gap.score, "box_gap_px": gap.box_px})
     store.publish(record, built.plan)
     if params.tensorrt.timing_cache:
@@ -166,13 +167,14 @@ def _gap(reference: OnnxRunner, engine: TensorRtRunner) -> Gap:
     patches = np.random.default_rng(0).random((NUM_IMAGES, 3, PATCHES, PATCHES), np.float32)
     place = np.arange(card.model.image_size) * PATCHES // card.model.image_size
     images = np.ascontiguousarray(patches[:, :, place][..., place])
-    return tensor_checks(reference, engine, images, card.model.head, card.limits.confidence_floor)
+    return tensor_gap(reference, engine, images, card.model.head, card.limits.confidence_floor)
 
 
-def _refuse_another(gap: Gap, params: ExportParams) -> None:
-    within = gap.score <= params.max_score_gap and (gap.box_px is None or gap.box_px <= params.max_box_gap_px)
-    if not within:
+def _refuse_another(gap: Gap, limits: PrecisionLimits) -> None:
+    """Against the limits of the precision that the ONNX is in; without a box there is none to compare."""
+    scores, boxes = check("", gap.score, limits.max_score_gap), check("", gap.box_px, limits.max_box_gap_px)
+    if not (scores.passed and (gap.box_px is None or boxes.passed)):
         raise StageFailed(
-            f"the engine does not say what the ONNX says: scores differ by {gap.score:.3g} (at most {params.max_score_gap:g}), "
-            f"boxes by {gap.box_px} px (at most {params.max_box_gap_px:g}); it is not published"
+            f"the engine does not say what the ONNX says: scores differ by {gap.score:.3g} (at most {limits.max_score_gap}), "
+            f"boxes by {gap.box_px} px (at most {limits.max_box_gap_px}); it is not published"
         )

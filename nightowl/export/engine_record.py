@@ -6,7 +6,7 @@ from datetime import datetime
 from nightowl.errors import UserError
 from nightowl.evaluation.card import ModelCard
 from nightowl.export import tensorrt
-from nightowl.params import TensorRtParams
+from nightowl.export_params import TensorRtParams
 from nightowl.records import Record
 
 

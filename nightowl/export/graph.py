@@ -3,7 +3,10 @@
 import re
 from collections.abc import Iterable
 
+import numpy as np
 import onnx
+import onnxruntime
+from numpy.typing import NDArray
 
 # The tracing exporter names a node by the module it came from: `/model.23/cv2.0/Conv`.
 _MODULE = re.compile(r"/model\.\d+")
@@ -17,7 +20,12 @@ def modules_of(graph: onnx.GraphProto) -> dict[str, str]:
 def last_module(graph: onnx.GraphProto) -> str:
     """The module that makes the output: the detection head."""
     named = [module for module in modules_of(graph).values() if module]
-    return max(named, key=lambda module: int(module.rpartition(".")[2]))
+    return max(named, key=module_number)
+
+
+def module_number(name: str) -> int:
+    """23 for `/model.23`."""
+    return int(name.rpartition(".")[2])
 
 
 def float_tensors(model: onnx.ModelProto) -> list[str]:
@@ -45,3 +53,21 @@ def with_metadata_of(source: onnx.ModelProto, model: onnx.ModelProto) -> onnx.Mo
     model.ir_version = source.ir_version
     model.producer_name, model.producer_version = source.producer_name, source.producer_version
     return model
+
+
+def session(model: onnx.ModelProto) -> onnxruntime.InferenceSession:
+    """A session that computes the graph as it stands: an optimiser may take a rounding for superfluous."""
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 3
+    return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+
+
+class GraphRunner:
+    """A graph in memory as a runner; of several outputs the first counts."""
+
+    def __init__(self, model: onnx.ModelProto) -> None:
+        self._session, self._input = session(model), model.graph.input[0].name
+
+    def __call__(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
+        return np.asarray(self._session.run(None, {self._input: batch})[0], np.float32)

@@ -10,11 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 import onnx
-import onnxruntime
 from numpy.typing import NDArray
 from onnxruntime.transformers.float16 import convert_float_to_float16
 
-from nightowl.export.graph import float_tensors, with_metadata_of, with_outputs
+from nightowl.export.graph import float_tensors, session, with_metadata_of, with_outputs
 
 MAX_FP16 = float(np.finfo(np.float16).max)  # 65,504
 _RAW = "__fp32"
@@ -31,7 +30,12 @@ def half(model: onnx.ModelProto) -> onnx.ModelProto:
     """`model` (FP32) in FP16, weights and operators; its input and output stay float32."""
     ours = onnx.ModelProto()
     ours.CopyFrom(model)
-    return with_metadata_of(model, convert_float_to_float16(ours, keep_io_types=True))
+    converted = convert_float_to_float16(ours, keep_io_types=True)
+    source = model.graph.input[0].name  # the cast of the input comes last from there, and belongs before what needs it
+    in_order = sorted(converted.graph.node, key=lambda node: node.op_type != "Cast" or source not in node.input)
+    del converted.graph.node[:]
+    converted.graph.node.extend(in_order)
+    return with_metadata_of(model, converted)
 
 
 def extremes(model: onnx.ModelProto, inputs: Iterable[NDArray[np.float32]]) -> list[Extreme]:
@@ -40,10 +44,10 @@ def extremes(model: onnx.ModelProto, inputs: Iterable[NDArray[np.float32]]) -> l
     A tensor that was infinite or NaN once has that value.
     """
     names = float_tensors(model)
-    session = _session(with_outputs(model, names))
+    running = session(with_outputs(model, names))
     found = np.zeros(len(names))
     for tensor in inputs:
-        outputs = session.run(names, {model.graph.input[0].name: tensor[None]})
+        outputs = running.run(names, {model.graph.input[0].name: tensor[None]})
         found = np.maximum(found, [np.abs(output).max(initial=0) for output in outputs])
     return [Extreme(name, float(value)) for name, value in zip(names, found, strict=True)]
 
@@ -65,11 +69,6 @@ def rounding(model: onnx.ModelProto) -> onnx.ModelProto:
                 _round_tensor(attribute.t)
     _round_results(ours.graph, set(float_tensors(model)))
     return ours
-
-
-def run_rounded(model: onnx.ModelProto) -> onnxruntime.InferenceSession:
-    """A session of a graph made by `rounding`: unoptimised, as an optimiser may take a rounding for superfluous."""
-    return _session(model)
 
 
 def _round_results(graph: onnx.GraphProto, floats: set[str]) -> None:
@@ -106,10 +105,3 @@ def _round_tensor(tensor: onnx.TensorProto) -> None:
         with np.errstate(over="ignore"):  # what FP16 cannot hold becomes infinite, as it would there
             values = onnx.numpy_helper.to_array(tensor).astype(np.float16).astype(np.float32)
         tensor.CopyFrom(onnx.numpy_helper.from_array(values, tensor.name))
-
-
-def _session(model: onnx.ModelProto) -> onnxruntime.InferenceSession:
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level = 3
-    return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])

@@ -24,21 +24,33 @@ MAX_IR_VERSION = 10
 
 
 def export_onnx(module: "torch.nn.Module", card: ModelCard, opset: int, path: Path) -> None:
-    """Write `module` (eval mode, on the CPU; not changed) to `path`: float32 (B, 3, S, S) in, the head's output out.
+    """Write `module` in FP32 to `path`, with its card; see `traced`."""
+    write_model(traced(module, card.model.image_size, opset), card, path)
+
+
+def traced(module: "torch.nn.Module", size: int, opset: int) -> onnx.ModelProto:
+    """`module` (eval mode, on the CPU; not changed) in FP32: float32 (B, 3, S, S) in, the head's output out.
 
     Raises:
         StageFailed: when the result is not valid ONNX.
     """
-    size = card.model.image_size
     model = onnx.load_from_string(_trace(_for_export(module), size, opset))
     model.ir_version = min(model.ir_version, MAX_IR_VERSION)
-    for key, value in to_metadata(card).items():
-        model.metadata_props.add(key=key, value=value)
     try:
         onnx.checker.check_model(model, full_check=True)
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
         raise StageFailed(f"export: the ONNX graph is not valid at opset {opset}: {error}") from error
-    write_atomic(path, model.SerializeToString(deterministic=True))
+    return model
+
+
+def write_model(model: onnx.ModelProto, card: ModelCard, path: Path) -> None:
+    """Publish the graph with `card`, and no other, in its metadata."""
+    ours = onnx.ModelProto()
+    ours.CopyFrom(model)
+    del ours.metadata_props[:]
+    for key, value in to_metadata(card).items():
+        ours.metadata_props.add(key=key, value=value)
+    write_atomic(path, ours.SerializeToString(deterministic=True))
 
 
 def _for_export(module: "torch.nn.Module") -> "torch.nn.Module":

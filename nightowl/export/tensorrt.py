@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from nightowl.errors import StageFailed, UserError, WeightsError
-from nightowl.params import TensorRtParams
+from nightowl.export_params import TensorRtParams
 
 _LEVELS = {"none": "NONE", "ampere_plus": "AMPERE_PLUS", "same_compute_capability": "SAME_COMPUTE_CAPABILITY"}
 

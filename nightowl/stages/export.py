@@ -1,35 +1,37 @@
 """Stage export: the artefact that ships, and the proof that it says what the trained model says.
 
-Each format is measured on test by the evaluator that measured the candidate. Whether it may be published is in `parity.json`;
-a difference does not fail the stage. What running it takes, beside the champion's ONNX, is in `cost.json`, for the gate.
+The precisions of params are tried in order; the first that keeps its limits, in every format, is `model.onnx`, FP32 at the end
+of the row. `parity.json` says whether it may be published, with every attempt and why it was refused; a difference does not
+fail the stage. What running it takes, beside the champion's ONNX, is in `speed.json` and, for the gate, in `cost.json`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nightowl.data.blobs import BlobStore
-from nightowl.data.manifest import Manifest, read_manifest
+from nightowl.data.manifest import read_manifest
 from nightowl.data.source import source_folder
 from nightowl.evaluation.card import ModelCard
 from nightowl.evaluation.champion import read_champion
 from nightowl.evaluation.cost import Cost
-from nightowl.evaluation.detect import Detected, Source, model_of
-from nightowl.evaluation.detections import write_detections
-from nightowl.evaluation.evaluate import Subject
-from nightowl.evaluation.measure import detect_split, measure, sources_of
+from nightowl.evaluation.detect import Source, detect, model_of
+from nightowl.evaluation.detections import read_detections, write_detections
+from nightowl.evaluation.measure import sources_of
 from nightowl.evaluation.metrics import Metrics
 from nightowl.evaluation.model_file import ModelRecord
 from nightowl.evaluation.openvino import OpenVinoRunner
 from nightowl.evaluation.operating import OperatingPoint
 from nightowl.evaluation.preprocess import letterbox
 from nightowl.evaluation.runners import OnnxRunner, Runner, ShippedRunner, TorchRunner
-from nightowl.export.onnx import export_onnx
+from nightowl.export.attempt import Trained, Tried, calibration_images, hold, make
+from nightowl.export.onnx import traced
 from nightowl.export.openvino import convert
-from nightowl.export.parity import Parity, ParityCheck, judge, of_format, tensor_checks
+from nightowl.export.parity import Attempt, CalibrationImage, Parity, together
 from nightowl.export.speed import Speed, measure_speed
+from nightowl.export_params import ExportParams
 from nightowl.files import sha256_file, write_record
 from nightowl.params import Params
 from nightowl.settings import home_of
@@ -37,46 +39,66 @@ from nightowl.stages.frame import main
 from nightowl.stages.workspace import Workspace
 from nightowl.training.yolo import load_torch_model
 
-NUM_TENSOR_IMAGES = 4
+NUM_TENSOR_IMAGES, NUM_PATH_IMAGES = 4, 72
 RUNNERS: Mapping[str, Callable[..., ShippedRunner]] = {"onnx": OnnxRunner, "openvino": OpenVinoRunner}
 
 
 def run(params: Params, workspace: Workspace, out: Path) -> None:
     """Write model.onnx and the other formats that params ask for, what the ONNX finds on test, parity.json, speed.json and
     cost.json."""
-    record = ModelRecord.model_validate_json(workspace.model.read_bytes())
-    operating = OperatingPoint.model_validate_json(workspace.operating.read_bytes())
-    card = ModelCard(model=record, operating=operating, limits=params.evaluate)
-    module = load_torch_model(workspace.weights, record.weights_sha256)
+    trained = what_was_trained(params, workspace)
     paths = {"onnx": out / workspace.onnx.name}
-    export_onnx(module, card, params.export.opset, paths["onnx"])
     if "openvino" in params.export.formats:
         paths["openvino"] = out / workspace.openvino.name
-        convert(paths["onnx"], paths["openvino"])
-    trained, dataset = TorchRunner(module), read_manifest(workspace.dataset)
-    checks: tuple[ParityCheck, ...] = ()
-    for name, path in paths.items():
-        exported = RUNNERS[name](path)
-        found = _detect(params, workspace, dataset, exported)
-        judged = compare(params, workspace, dataset, trained, exported, found)
-        checks += judged if name == "onnx" else of_format(name, judged)
-        if name == "onnx":
-            write_detections(out / workspace.shipped_detections.name, found.detections)
-    write_record(out / workspace.parity.name, _parity(record, checks, dataset, paths))
-    speed = _speed(params, workspace, dataset, trained, record.image_size, paths)
+    tried = try_in_order(params.export, trained, paths)
+    found = tried[-1].detections
+    if found is not None:
+        write_detections(out / workspace.shipped_detections.name, found)
+    write_record(out / workspace.parity.name, _parity(params.export, trained, [each.attempt for each in tried], paths))
+    speed = _speed(params, workspace, trained, paths)
     write_record(out / workspace.speed.name, speed)
     write_record(out / workspace.cost.name, cost_of(speed, paths["onnx"].stat().st_size))
 
 
-def compare(
-    params: Params, workspace: Workspace, dataset: Manifest, trained: TorchRunner, exported: ShippedRunner, found: Detected
-) -> tuple[ParityCheck, ...]:
-    """An exported model against the trained one, and what it `found` against the candidate's figures on test."""
-    record = exported.card.model
-    images = _tensors(_test(workspace, dataset)[:NUM_TENSOR_IMAGES], record.image_size)
-    gap = tensor_checks(trained, exported, images, record.head, params.evaluate.confidence_floor)
-    candidate = Metrics.model_validate_json(workspace.metrics("candidate").read_bytes())
-    return judge(gap, candidate, _measure(params, dataset, found, exported), params.export)
+def try_in_order(export: ExportParams, trained: Trained, paths: Mapping[str, Path]) -> list[Tried]:
+    """Every precision up to the first that passes in every format; the last one tried is what lies at `paths`."""
+    tried: list[Tried] = []
+    for precision in export.order():
+        make(precision, trained, export, paths["onnx"])
+        one = hold(precision, trained, export, paths["onnx"])
+        others: dict[str, Attempt] = {}
+        if "openvino" in paths:
+            convert(paths["onnx"], paths["openvino"])
+            others["openvino"] = hold(precision, trained, export, paths["openvino"], OpenVinoRunner).attempt
+        tried.append(one._replace(attempt=together(one.attempt, others)))
+        if tried[-1].attempt.passed:
+            break
+    return tried
+
+
+def what_was_trained(params: Params, workspace: Workspace) -> Trained:
+    """The trained model with all that the exports of it are held against."""
+    model = ModelRecord.model_validate_json(workspace.model.read_bytes())
+    operating = OperatingPoint.model_validate_json(workspace.operating.read_bytes())
+    card = ModelCard(model=model, operating=operating, limits=params.evaluate)
+    module = load_torch_model(workspace.weights, model.weights_sha256)
+    runner, dataset = TorchRunner(module), read_manifest(workspace.dataset)
+    folder = source_folder(workspace.settings, workspace.detector)
+    sources = sources_of(dataset, "test", folder)
+    path_sources = _spread(sources, NUM_PATH_IMAGES)
+    return Trained(
+        module=module,
+        runner=runner,
+        card=card,
+        graph=traced(module, model.image_size, params.export.opset),
+        dataset=dataset,
+        folder=folder,
+        metrics=Metrics.model_validate_json(workspace.metrics("candidate").read_bytes()),
+        detections=read_detections(workspace.detections("candidate")),
+        inputs=_tensors(_spread(sources, NUM_TENSOR_IMAGES), model.image_size),
+        sources=path_sources,
+        seen=detect(model_of(model, runner), path_sources, params.evaluate, "trained model").detections,
+    )
 
 
 def cost_of(speed: Speed, model_bytes: int) -> Cost:
@@ -91,53 +113,46 @@ def cost_of(speed: Speed, model_bytes: int) -> Cost:
     )
 
 
-def _parity(record: ModelRecord, checks: tuple[ParityCheck, ...], dataset: Manifest, paths: Mapping[str, Path]) -> Parity:
+def _parity(export: ExportParams, trained: Trained, attempts: list[Attempt], paths: Mapping[str, Path]) -> Parity:
+    last = attempts[-1]
     others = [path for name, path in paths.items() if name != "onnx"]
     others += [path.with_suffix(".bin") for path in others]
+    calibrated = any(each.precision == "int8" for each in attempts)
+    seen = calibration_images(trained, export) if calibrated else ()
     return Parity(
-        passed=all(check.passed for check in checks),
-        checks=checks,
-        num_images=len(dataset.of("test")),
-        weights_sha256=record.weights_sha256,
-        onnx_sha256=sha256_file(paths["onnx"]),
+        passed=last.passed,
+        precision=last.precision,
+        checks=last.checks,
+        attempts=tuple(attempts),
+        calibration=tuple(CalibrationImage(path=image.path, sha256=image.sha256) for image in seen),
+        num_images=len(trained.dataset.of("test")),
+        weights_sha256=trained.card.model.weights_sha256,
+        onnx_sha256=last.onnx_sha256,
         other_files={path.name: sha256_file(path) for path in others},
     )
 
 
-def _speed(
-    params: Params, workspace: Workspace, dataset: Manifest, trained: TorchRunner, size: int, paths: Mapping[str, Path]
-) -> Speed:
+def _speed(params: Params, workspace: Workspace, trained: Trained, paths: Mapping[str, Path]) -> Speed:
     """Every artefact, and the champion's ONNX at its own size, timed in turn."""
     threads = params.export.threads
-    sources = _test(workspace, dataset)[:NUM_TENSOR_IMAGES]
-    images = _tensors(sources, size)
-    subjects: dict[str, tuple[Runner, NDArray[np.float32]]] = {".pt": (trained, images)}
+    images = trained.inputs
+    subjects: dict[str, tuple[Runner, NDArray[np.float32]]] = {".pt": (trained.runner, images)}
     subjects |= {name: (RUNNERS[name](path, threads), images) for name, path in paths.items()}
     champion = read_champion(workspace.champion)
     if champion is not None:
         blobs = BlobStore(home_of(workspace.settings) / "blobs")
         runner = OnnxRunner(blobs.verified_path(champion.onnx_sha256, f"the ONNX of champion v{champion.version}"), threads)
-        subjects["champion"] = runner, _tensors(sources, runner.card.model.image_size)
+        subjects["champion"] = runner, _tensors(_spread(trained.sources, NUM_TENSOR_IMAGES), runner.card.model.image_size)
     return measure_speed(subjects, threads)
 
 
-def _test(workspace: Workspace, dataset: Manifest) -> list[Source]:
-    return sources_of(dataset, "test", source_folder(workspace.settings, workspace.detector))
+def _spread(sources: Sequence[Source], num: int) -> list[Source]:
+    """`num` of them, from first to last, or all there are."""
+    places = np.linspace(0, len(sources) - 1, min(num, len(sources))).round().astype(int)
+    return [sources[place] for place in places]
 
 
-def _detect(params: Params, workspace: Workspace, dataset: Manifest, exported: ShippedRunner) -> Detected:
-    folder = source_folder(workspace.settings, workspace.detector)
-    return detect_split(model_of(exported.card.model, exported), dataset, "test", folder, params.evaluate)
-
-
-def _measure(params: Params, dataset: Manifest, found: Detected, exported: ShippedRunner) -> Metrics:
-    record = exported.card.model
-    subject = Subject("export", record.weights_sha256, dataset.version(), "test", found.seconds_per_image)
-    overall = exported.card.operating.overall
-    return measure(dataset, dataset.classes, found, subject, params.evaluate, overall).metrics
-
-
-def _tensors(sources: list[Source], size: int) -> NDArray[np.float32]:
+def _tensors(sources: Sequence[Source], size: int) -> NDArray[np.float32]:
     return np.stack([letterbox(source.load(), size)[0] for source in sources])
 
 

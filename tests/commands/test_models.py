@@ -12,7 +12,8 @@ from nightowl.commands import models
 from nightowl.errors import ParamsError, RegistryError
 from nightowl.evaluation.budget import Question, Spending
 from nightowl.evaluation.holdout import Holdout
-from nightowl.params import ExportParams, Params
+from nightowl.export_params import ExportParams
+from nightowl.params import Params
 from nightowl.registry.store import Registry
 from tests.bundles import Made, new_registry, registered
 

@@ -4,7 +4,8 @@ import numpy as np
 import onnx
 import pytest
 
-from nightowl.export.half import MAX_FP16, beyond_fp16, extremes, half, rounding, run_rounded
+from nightowl.export.graph import GraphRunner
+from nightowl.export.half import MAX_FP16, beyond_fp16, extremes, half, rounding
 from tests.export.graphs import run, scaled_graph, tiny_graph
 from tests.tiny import SIZE
 
@@ -12,7 +13,7 @@ ONES = np.ones((1, 3, 8, 8), np.float32)
 
 
 def rounded(model: onnx.ModelProto, batch: np.ndarray[tuple[int, ...], np.dtype[np.float32]]) -> np.ndarray:  # type: ignore[type-arg]
-    return np.asarray(run_rounded(rounding(model)).run(None, {"images": batch})[0])
+    return GraphRunner(rounding(model))(batch)
 
 
 def test_an_overflow_that_the_cpu_provider_hides_is_found_by_both_judges() -> None:

@@ -11,12 +11,10 @@ import pytest
 from nightowl.evaluation.postprocess import Head
 from nightowl.evaluation.runners import OnnxRunner, TorchRunner
 from nightowl.export.onnx import export_onnx
-from nightowl.export.parity import tensor_checks
+from nightowl.export.tensors import tensor_gap
 from nightowl.files import sha256_file
-from nightowl.params import ExportParams
 from tests.tiny import SIZE, tiny_card, tiny_module
 
-LIMITS = ExportParams()
 HEADS: list[Head] = ["raw", "end2end"]
 
 
@@ -30,10 +28,10 @@ def exported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 def test_it_says_what_torch_says_at_any_batch(exported: tuple[Head, Path]) -> None:
     head, path = exported
     images = np.random.default_rng(0).random((5, 3, SIZE, SIZE), np.float32)
-    gap = tensor_checks(TorchRunner(tiny_module(head)), OnnxRunner(path, threads=1), images, head, 0.001)
+    gap = tensor_gap(TorchRunner(tiny_module(head)), OnnxRunner(path, threads=1), images, head, 0.001)
     assert gap.score < 0.003  # sharpened random weights on noise: torch itself is 0.0006 from double precision
     assert gap.box_px is not None
-    assert gap.box_px < LIMITS.max_box_gap_px
+    assert gap.box_px < 0.1
 
 
 def test_its_card_comes_back(exported: tuple[Head, Path]) -> None:

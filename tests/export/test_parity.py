@@ -1,78 +1,47 @@
-"""Parity: a difference is seen, measured, and is a result."""
+"""Parity: a difference is seen, measured, said in words, and is a result."""
 
-import numpy as np
+from collections.abc import Sequence
+
 import pytest
-from numpy.typing import NDArray
 
-from nightowl.evaluation.metrics import Metrics
-from nightowl.export.parity import Gap, compare_outputs, judge, tensor_checks
-from nightowl.params import ExportParams
-
-LIMITS = ExportParams(max_map50_95_gap=0.001, max_score_gap=0.001, max_box_gap_px=0.1)
-
-
-def metrics(map50_95: float | None) -> Metrics:
-    return Metrics(
-        model="m",
-        weights_sha256="0",
-        dataset_version="1",
-        split="test",
-        num_images=1,
-        num_truth=1,
-        map50=None,
-        map75=None,
-        map50_95=map50_95,
-        classes=(),
-        seconds_per_image=0.1,
-    )
+from nightowl.errors import StageFailed
+from nightowl.export.parity import Drift, ParityCheck, check, measured, refusals
 
 
 @pytest.mark.parametrize(
-    ("gap", "exported", "passed", "why"),
+    ("figure", "limit", "passed", "why"),
     [
-        (Gap(0.0005, 0.05), 0.5005, [True, True, True], "all within"),
-        (Gap(0.002, 0.05), 0.5, [False, True, True], "a score is off"),
-        (Gap(0.0, 0.2), 0.5, [True, False, True], "a box is off"),
-        (Gap(0.0, 0.0), 0.502, [True, True, False], "better is off too: it is not the same model"),
-        (Gap(float("nan"), float("inf")), 0.5, [False, False, True], "NaN never passes"),
-        (Gap(0.0, None), 0.5, [True, False, True], "what could not be compared does not pass"),
-        (Gap(0.0, 0.0), None, [True, True, False], "what could not be measured does not pass"),
+        (0.0005, 0.001, True, "within"),
+        (0.001, 0.001, True, "just"),
+        (0.002, 0.001, False, "beyond"),
+        (9.0, None, True, "said, not judged"),
+        (None, 0.001, False, "what could not be measured does not pass"),
+        (None, None, False, "nor where it is not judged"),
+        (float("nan"), None, False, "NaN never passes"),
+        (float("inf"), 0.001, False, "nor does infinity"),
     ],
 )
-def test_every_figure_is_held_against_its_limit(gap: Gap, exported: float | None, passed: list[bool], why: str) -> None:
-    checks = judge(gap, metrics(0.5), metrics(exported), LIMITS)
-    assert [check.passed for check in checks] == passed, why
+def test_a_figure_is_held_against_its_limit(figure: float | None, limit: float | None, passed: bool, why: str) -> None:
+    assert check("gap", figure, limit).passed is passed, why
 
 
-def test_a_raw_head_is_compared_by_scores_and_edges() -> None:
-    ours = np.random.default_rng(0).random((2, 6, 10), np.float32)
-    theirs = ours.copy()
-    theirs[1, 5, 3] += 0.25
-    theirs[0, 2, 4] += 1.0  # a pixel wider: each edge moves by half
-    gap = compare_outputs(ours, theirs, "raw", 0.001)
-    assert gap.score == pytest.approx(0.25, abs=1e-6)
-    assert gap.box_px == pytest.approx(0.5, abs=1e-6)
+def test_a_model_that_fails_on_the_way_is_a_failed_check() -> None:
+    def work() -> Sequence[ParityCheck]:
+        raise StageFailed("a.jpg: NaN")
+
+    (failed,) = measured("on test", work)
+    assert (failed.passed, failed.figure, failed.fault) == (False, None, "a.jpg: NaN")
 
 
-def test_rows_of_an_end_to_end_head_may_swap() -> None:
-    ours = np.array([[[0, 0, 4, 4, 0.9, 1], [8, 8, 9, 9, 0.9, 1], [5, 5, 6, 6, 0.0, 0]]], np.float32)
-    theirs = ours[:, [1, 0, 2]]
-    assert compare_outputs(ours, theirs, "end2end", 0.001) == Gap(0.0, 0.0)
-
-
-def test_a_row_whose_class_changed_is_a_gap() -> None:
-    ours = np.array([[[0, 0, 4, 4, 0.9, 1], [0, 0, 1, 1, 0, 0]]], np.float32)
-    theirs = np.array([[[0, 0, 4, 4, 0.9, 0], [0, 0, 1, 1, 0, 0]]], np.float32)
-    assert compare_outputs(ours, theirs, "end2end", 0.001).box_px == np.inf
-
-
-def test_every_image_is_compared_alone_and_in_a_batch() -> None:
-    sizes: list[int] = []
-
-    def runner(batch: NDArray[np.float32]) -> NDArray[np.float32]:
-        sizes.append(len(batch))
-        return np.ones((len(batch), 5, 2), np.float32)
-
-    images = np.zeros((3, 3, 8, 8), np.float32)
-    assert tensor_checks(runner, runner, images, "raw", 0.001) == Gap(0.0, 0.0)
-    assert sizes == [1] * 6 + [4] * 2
+def test_a_refusal_is_said_in_words() -> None:
+    checks = (
+        check("mAP50-95 gap on test", 0.25, 0.005),
+        check("score gap", 0.1, 0.2),
+        check("box gap", None, None, "a.jpg: NaN"),
+    )
+    assert refusals(checks, Drift(tensor="/model.2/Concat", module="/model.2", share=0.5)) == (
+        "mAP50-95 gap on test: 0.25, at most 0.005",
+        "box gap: could not be measured (a.jpg: NaN)",
+        "first drifts in /model.2: /model.2/Concat differs by 50 % of its signal",
+    )
+    assert refusals(checks[1:2], None) == ()

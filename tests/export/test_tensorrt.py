@@ -17,8 +17,8 @@ from nightowl.export.artefact import open_artefact
 from nightowl.export.engine import TensorRtRunner, TorchMemory, build_engine
 from nightowl.export.engine_record import EngineRecord, Fingerprint, differences
 from nightowl.export.engine_store import EngineStore
+from nightowl.export_params import ExportParams, TensorRtParams
 from nightowl.files import sha256_file
-from nightowl.params import ExportParams, TensorRtParams
 from tests.export import fake_tensorrt
 from tests.export.graphs import pooled_graph, run
 from tests.tiny import SIZE, tiny_card

@@ -31,7 +31,7 @@ from nightowl.evaluation.operating_figures import operating_figures
 from nightowl.evaluation.postprocess import Found
 from nightowl.evaluation.slices import Slice
 from nightowl.evaluation.truth import truth_of
-from nightowl.export.parity import Parity, ParityCheck
+from nightowl.export.parity import Attempt, Parity, ParityCheck
 from nightowl.export.speed import BATCHES, ArtefactSpeed, Speed, timing_of
 from nightowl.files import sha256_file, write_atomic, write_record
 from nightowl.params import GateParams
@@ -260,9 +260,24 @@ def _parity(workspace: Workspace) -> None:
         ParityCheck(rule="largest box gap, px", passed=True, figure=0.00031, limit=0.1),
         ParityCheck(rule="mAP50-95 gap on test", passed=True, figure=0.0, limit=0.001),
     )
+    refused = Attempt(
+        precision="int8",
+        passed=False,
+        checks=(ParityCheck(rule="mAP50-95 gap on test", passed=False, figure=0.021, limit=0.005),),
+        refused=("mAP50-95 gap on test: 0.021, at most 0.005",),
+        drift=None,
+        onnx_sha256="8c" * 32,
+        num_bytes=3_100_000,
+    )
+    taken = Attempt(
+        precision="fp32", passed=True, checks=checks, refused=(), drift=None, onnx_sha256="8b" * 32, num_bytes=10_600_000
+    )
     parity = Parity(
         passed=True,
+        precision="fp32",
         checks=checks,
+        attempts=(refused, taken),
+        calibration=(),
         num_images=12,
         weights_sha256="8a" * 32,
         onnx_sha256="8b" * 32,

@@ -11,10 +11,12 @@ from nightowl.export import speed as speed_module
 from nightowl.export.onnx import export_onnx
 from nightowl.export.parity import Parity
 from nightowl.export.speed import Speed
+from nightowl.export_params import FP16, FP32, INT8, ExportParams, LimitsParams
 from nightowl.files import sha256_file
-from nightowl.params import ExportParams, Params
+from nightowl.params import Params
 from nightowl.stages import evaluate, export
 from nightowl.stages.workspace import Workspace
+from tests.export.seeded import a_trained_model
 from tests.stages.night import PARAMS, a_night, crown, load_tiny
 from tests.tiny import tiny_card, tiny_module
 
@@ -44,7 +46,8 @@ def run(workspace: Workspace, params: Params = PARAMS) -> Parity:
 def test_a_faithful_export_passes_with_every_figure(evaluated: Workspace) -> None:
     parity = run(evaluated)
     assert parity.passed
-    assert all(check.figure is not None and check.figure <= check.limit for check in parity.checks)
+    assert all(check.figure is not None and check.limit is not None and check.figure <= check.limit for check in parity.checks)
+    assert (parity.precision, len(parity.attempts), parity.calibration) == ("fp32", 1, ())
     assert parity.onnx_sha256 == sha256_file(evaluated.onnx)
     assert parity.weights_sha256 == sha256_file(evaluated.weights)
     assert parity.num_images == 6
@@ -69,6 +72,7 @@ def test_openvino_is_made_measured_by_the_same_checks_and_timed(evaluated: Works
     assert parity.passed, parity.checks
     rules = [check.rule for check in parity.checks]
     assert rules[len(rules) // 2 :] == [f"openvino: {rule}" for rule in rules[: len(rules) // 2]]
+    assert parity.checks == parity.attempts[0].checks
     assert parity.other_files == {name: sha256_file(evaluated.out("export") / name) for name in ("model.xml", "model.bin")}
     speed = Speed.model_validate_json(evaluated.speed.read_bytes())
     assert [artefact.name for artefact in speed.artefacts] == [".pt", "onnx", "openvino"]
@@ -83,8 +87,24 @@ def test_the_file_carries_the_operating_point_and_the_limits(evaluated: Workspac
 
 
 def test_an_export_beyond_its_limits_is_a_result(evaluated: Workspace) -> None:
-    strict = PARAMS.model_copy(update={"export": ExportParams(max_box_gap_px=1e-12, max_score_gap=0.0)})
-    parity = run(evaluated, strict)
+    strict = FP32.model_copy(update={"max_score_gap": 0.0})
+    parity = run(evaluated, PARAMS.model_copy(update={"export": ExportParams(limits=LimitsParams(fp32=strict))}))
     assert not parity.passed
-    assert [check.passed for check in parity.checks] == [False, False, True]
+    assert [check.rule for check in parity.checks if not check.passed] == ["largest score gap"]
+    assert "largest score gap" in parity.attempts[0].refused[0]
     assert evaluated.onnx.exists()
+
+
+def test_precisions_that_are_refused_fall_back_to_fp32_and_the_record_says_why(tmp_path: Path) -> None:
+    trained, path = a_trained_model(tmp_path), tmp_path / "model.onnx"
+    strict = LimitsParams(
+        int8=INT8.model_copy(update={"max_path_score_gap": 0.0}), fp16=FP16.model_copy(update={"max_score_gap": 0.0})
+    )
+    params = ExportParams(precisions=("int8", "fp16"), limits=strict)
+    attempts = [each.attempt for each in export.try_in_order(params, trained, {"onnx": path})]
+    assert [(each.precision, each.passed) for each in attempts] == [("int8", False), ("fp16", False), ("fp32", True)]
+    assert attempts[0].refused[0].startswith("largest score gap, from file to box: ")
+    assert attempts[1].refused[0].startswith("largest score gap: ") and attempts[2].refused == ()
+    assert attempts[2].onnx_sha256 == sha256_file(path) and OnnxRunner(path).card.model.precision == "fp32"
+    (taken,) = export.try_in_order(ExportParams(precisions=("int8", "fp16")), trained, {"onnx": path})
+    assert (taken.attempt.precision, OnnxRunner(path).card.model.precision) == ("int8", "int8")
