@@ -35,12 +35,14 @@ FP32 = PrecisionLimits(
     max_miss_rate_gap=0.002,
     max_fp_per_image_gap=0.02,
 )
+# In FP16 and INT8 two boxes that overlap by just the limit of NMS may both stay, or not: the other side's closest box is then
+# another one, and the largest difference says nothing. What is lost, AP and the operating point are judged.
 FP16 = PrecisionLimits(
     max_map50_95_gap=0.002,
     max_class_ap50_95_gap=0.01,
     max_score_gap=0.05,
     max_box_gap_px=None,
-    max_path_score_gap=0.05,
+    max_path_score_gap=None,
     max_path_box_gap_px=None,
     max_unmatched=0.01,
     max_miss_rate_gap=0.005,

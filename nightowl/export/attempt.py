@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     import torch
 
 NO_THRESHOLD = 0.25  # for a model without an operating point
-# The share of a tensor's signal from which it has drifted: an honest graph stays well below.
-DRIFT = {"fp32": 0.001, "fp16": 0.02, "int8": 0.3}
+# The share of a tensor's signal from which it has drifted: an honest yolo11n reaches 0.004 in FP16 and 0.10 in INT8.
+DRIFT = {"fp32": 0.001, "fp16": 0.02, "int8": 0.2}
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +79,7 @@ def make(precision: Precision, trained: Trained, export: ExportParams, path: Pat
     if precision == "fp16":
         model = half(model)
     if precision == "int8":
-        model = int8(model, _calibration(trained, export), [last_module(model.graph)])
+        model = int8(model, calibration_inputs(trained, export), [last_module(model.graph)])
     if _thins(trained, export):
         model = with_nms(model, trained.card.limits)
     write_model(model, card_of(precision, trained, export), path)
@@ -233,7 +233,7 @@ def _network(path: Path) -> onnx.ModelProto:
     return before_nms(model) if any(node.op_type == "NonMaxSuppression" for node in model.graph.node) else model
 
 
-def _calibration(trained: Trained, export: ExportParams) -> Iterator[NDArray[np.float32]]:
+def calibration_inputs(trained: Trained, export: ExportParams) -> Iterator[NDArray[np.float32]]:
     """What the network sees of each calibration image: of a tiled one a single tile, which one by its content."""
     model = model_of(trained.card.model, trained.runner)
     for image in calibration_images(trained, export):

@@ -12,6 +12,7 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 from onnxruntime.transformers.float16 import convert_float_to_float16
+from onnxruntime.transformers.onnx_model import OnnxModel
 
 from nightowl.export.graph import float_tensors, session, with_metadata_of, with_outputs
 
@@ -31,10 +32,7 @@ def half(model: onnx.ModelProto) -> onnx.ModelProto:
     ours = onnx.ModelProto()
     ours.CopyFrom(model)
     converted = convert_float_to_float16(ours, keep_io_types=True)
-    source = model.graph.input[0].name  # the cast of the input comes last from there, and belongs before what needs it
-    in_order = sorted(converted.graph.node, key=lambda node: node.op_type != "Cast" or source not in node.input)
-    del converted.graph.node[:]
-    converted.graph.node.extend(in_order)
+    OnnxModel.graph_topological_sort(converted.graph, is_deterministic=True)  # it leaves casts after what needs them
     return with_metadata_of(model, converted)
 
 

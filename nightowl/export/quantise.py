@@ -29,11 +29,14 @@ class _Images(CalibrationDataReader):  # type: ignore[misc]
         return None if tensor is None else {self._name: tensor[None]}
 
 
-def int8(model: onnx.ModelProto, inputs: Iterator[NDArray[np.float32]], float_modules: Sequence[str]) -> onnx.ModelProto:
+def int8(
+    model: onnx.ModelProto, inputs: Iterator[NDArray[np.float32]], float_modules: Sequence[str], symmetric: bool = True
+) -> onnx.ModelProto:
     """`model` (FP32) with INT8 weights and activations, but for the modules named in `float_modules` (`/model.23`, say).
 
     Args:
         inputs: calibration images, each (3, S, S), as the network sees them.
+        symmetric: activations with a zero point of 0, as TensorRT wants them.
 
     Raises:
         StageFailed: when there is no image to calibrate on.
@@ -58,7 +61,7 @@ def int8(model: onnx.ModelProto, inputs: Iterator[NDArray[np.float32]], float_mo
                 weight_type=QuantType.QInt8,
                 nodes_to_exclude=kept,
                 calibrate_method=CalibrationMethod.MinMax,
-                extra_options={"WeightSymmetric": True, "ActivationSymmetric": True},
+                extra_options={"WeightSymmetric": True, "ActivationSymmetric": symmetric},
             )
         finally:
             logging.getLogger().disabled = False

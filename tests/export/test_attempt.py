@@ -197,6 +197,7 @@ def test_int8_with_its_head_quantised_is_refused(trained: Trained, tmp_path: Pat
     whole = int8(graph(), iter(trained.inputs), [])
     attempt = held(trained, whole, tmp_path / "m.onnx", as_="int8")
     assert "mAP50-95 gap on test" in failed(attempt)
+    assert attempt.drift is not None and attempt.drift.module == "/model.2"
 
 
 def test_a_model_that_says_nan_is_refused_and_an_unreadable_file_too(trained: Trained, tmp_path: Path) -> None:
