@@ -13,11 +13,13 @@ from tempfile import TemporaryDirectory
 
 import onnx
 
-from nightowl.export.attempt import Trained, calibration_inputs, card_of, hold, make
+from nightowl.export.attempt import hold
 from nightowl.export.graph import last_module
+from nightowl.export.make import calibration_inputs, card_of, make
 from nightowl.export.onnx import write_model
 from nightowl.export.parity import Attempt
 from nightowl.export.quantise import int8
+from nightowl.export.trained import Trained
 from nightowl.export_params import ExportParams, Precision
 from nightowl.params import load_params
 from nightowl.settings import load_settings

@@ -26,11 +26,13 @@ from nightowl.evaluation.openvino import OpenVinoRunner
 from nightowl.evaluation.operating import OperatingPoint
 from nightowl.evaluation.preprocess import letterbox
 from nightowl.evaluation.runners import OnnxRunner, Runner, ShippedRunner, TorchRunner
-from nightowl.export.attempt import Trained, Tried, calibration_images, hold, make
+from nightowl.export.attempt import Tried, hold
+from nightowl.export.make import calibration_images, make
 from nightowl.export.onnx import traced
 from nightowl.export.openvino import convert
 from nightowl.export.parity import Attempt, CalibrationImage, Parity, together
 from nightowl.export.speed import Speed, measure_speed
+from nightowl.export.trained import Trained
 from nightowl.export_params import ExportParams
 from nightowl.files import sha256_file, write_record
 from nightowl.params import Params

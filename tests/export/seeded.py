@@ -21,8 +21,8 @@ from nightowl.evaluation.measure import measure, sources_of
 from nightowl.evaluation.operating import ClassThreshold, OperatingPoint
 from nightowl.evaluation.preprocess import letterbox, plan_letterbox
 from nightowl.evaluation.runners import TorchRunner
-from nightowl.export.attempt import Trained
 from nightowl.export.onnx import traced
+from nightowl.export.trained import Trained
 from nightowl.files import sha256_file
 from nightowl.params import EvaluateParams
 from tests.tiny import tiny_card

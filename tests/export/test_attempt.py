@@ -16,11 +16,13 @@ from nightowl.evaluation.card import ModelCard
 from nightowl.evaluation.detections import Detections
 from nightowl.evaluation.preprocess import Letterbox, letterbox, plan_letterbox
 from nightowl.evaluation.runners import OnnxRunner
-from nightowl.export.attempt import Trained, card_of, hold, make
+from nightowl.export.attempt import hold
 from nightowl.export.half import half
+from nightowl.export.make import card_of, make
 from nightowl.export.onnx import write_model
 from nightowl.export.parity import Attempt
 from nightowl.export.quantise import int8
+from nightowl.export.trained import Trained
 from nightowl.export_params import ExportParams, Precision
 from tests.export.seeded import SIZE, a_trained_model, graph
 
