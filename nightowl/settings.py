@@ -8,13 +8,14 @@ import json
 import os
 import subprocess
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, Field, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 from pydantic_settings import SettingsError as UnreadableSettings
 
 from nightowl.errors import SettingsError
+from nightowl.machine_settings import MachineSettings
 
 
 class Settings(BaseSettings):
@@ -71,6 +72,8 @@ class Settings(BaseSettings):
     rendezvous: str | None = Field(
         None, pattern=r"^[^:\s]+:\d+$", description="HOST:PORT at which they meet, on a host that stays; node 0"
     )
+    engine: Literal["local", "ec2"] = Field("local", description="where the stages of a night run: here, or on rented machines")
+    machines: MachineSettings | None = Field(None, description="the rented machines; needed by the engine ec2")
 
     @classmethod
     def settings_customise_sources(
