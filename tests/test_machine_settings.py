@@ -61,7 +61,7 @@ def test_they_are_a_table_of_the_file_and_a_variable_wins(tmp_path: Path, monkey
 
 def test_a_variable_that_is_no_json_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NIGHTOWL_MACHINES", "two of them")
-    with pytest.raises(SettingsError, match="machines: Input should be a valid dictionary.* got 'two of them'"):
+    with pytest.raises(SettingsError, match=r"machines: Input should be a valid dictionary.* got 'two of them'"):
         load_settings(tmp_path)
 
 
