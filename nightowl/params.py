@@ -201,8 +201,21 @@ class EvaluateParams(Section):
     slices: tuple[SliceRule, ...] = Field((), description="parts of test that are measured on their own")
 
 
-class GateParams(Section):
-    """What a candidate must reach to be promoted. All figures are on the test split."""
+class OperatingLimits(Section):
+    """Limits at the operating point, of all classes together or of one."""
+
+    max_miss_rate: Fraction | None = Field(None, description="share of objects not found, at the operating point; null: any")
+    max_fp_per_image: Annotated[float, Field(ge=0)] | None = Field(None, description="false positives an image; null: any")
+    max_escape_rate: Fraction | None = Field(
+        None, description="share of the images with an object on which nothing is detected; null: any"
+    )
+    max_overkill_rate: Fraction | None = Field(
+        None, description="share of the images without an object on which something is detected; null: any"
+    )
+
+
+class GateParams(OperatingLimits):
+    """What a candidate must reach to be promoted. All figures are on the test split; its own limits are of all classes."""
 
     min_test_images: Annotated[int, Field(ge=1)] = Field(20, description="fewer than this cannot carry a decision")
     min_map50: Fraction = Field(0.1, description="floor, also for the first model; set it to what the line needs")
@@ -234,13 +247,8 @@ class GateParams(Section):
     max_drop_size_map50: Fraction | None = Field(None, description="how far any size may lie below the champion; null: any")
     min_slice_map50: dict[str, Fraction] = Field(default_factory=dict, description="floors by name of slice, mAP50")
     max_drop_slice_map50: Fraction = Field(0.1, description="how far any slice may lie below the champion, absolute")
-    max_miss_rate: Fraction | None = Field(None, description="share of objects not found, at the operating point; null: any")
-    max_fp_per_image: Annotated[float, Field(ge=0)] | None = Field(None, description="false positives an image; null: any")
-    max_escape_rate: Fraction | None = Field(
-        None, description="share of the images with an object on which nothing is detected; null: any"
-    )
-    max_overkill_rate: Fraction | None = Field(
-        None, description="share of the images without an object on which something is detected; null: any"
+    class_limits: dict[str, OperatingLimits] = Field(
+        default_factory=dict, description="a class's own limits at the operating point, by its name"
     )
     operating_limits: Literal["bound", "point"] = Field(
         "bound", description="what must keep these limits: the upper bound of the rate, or the rate as counted"

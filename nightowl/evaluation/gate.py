@@ -11,10 +11,11 @@ from nightowl.evaluation.budget import Spending
 from nightowl.evaluation.canary import Canary, canary_check
 from nightowl.evaluation.champion import ChampionRecord
 from nightowl.evaluation.comparison import Comparison
+from nightowl.evaluation.cost_rules import cost_checks
 from nightowl.evaluation.drops import Ground, drop_checks, pairs_of, shared
 from nightowl.evaluation.evidence import Evidence
 from nightowl.evaluation.metrics import ClassMetrics, Metrics
-from nightowl.evaluation.operating_rules import cost_checks, operating_checks
+from nightowl.evaluation.operating_rules import operating_checks
 from nightowl.evaluation.part_rules import floor_checks
 from nightowl.evaluation.reference import Reference, reference_checks, renews_reference
 from nightowl.evaluation.verdict import Basis, Check, Outcome, Verdict

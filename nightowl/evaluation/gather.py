@@ -59,7 +59,8 @@ def gather(
 def figures_on_test(gate: GateParams, candidate: Seen, point: OperatingPoint) -> OperatingFigures | None:
     """What the candidate would do on the line; None when it has no threshold."""
     groups = groups_of(candidate.truth.images, gate.group_pattern)
-    return operating_figures(*candidate, point, groups, gate.confidence, gate.num_resamples)
+    limits = gate.class_limits
+    return operating_figures(*candidate, point, groups, gate.confidence, gate.num_resamples, class_limits=limits)
 
 
 def _resamples(gate: GateParams, truth: Truth) -> Resamples:

@@ -4,7 +4,7 @@ An image whose only objects are crowds is neither good nor faulty and is left ou
 count neither way. I images, C classes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -16,9 +16,11 @@ from nightowl.evaluation.matches import Matches, precompute_matches
 from nightowl.evaluation.operating import OperatingPoint
 from nightowl.evaluation.rates import Rate, count_per, share_of
 from nightowl.evaluation.truth import Truth
+from nightowl.params import OperatingLimits
 from nightowl.records import Record
 
 _SEED = 0  # the same data give the same intervals
+_NO_LIMITS = OperatingLimits()
 
 
 class Figures(Record):
@@ -65,10 +67,12 @@ def operating_figures(
     confidence: float,
     num_resamples: int,
     split: str = "test",
+    class_limits: Mapping[str, OperatingLimits] | None = None,
 ) -> OperatingFigures | None:
     """Every rate at the thresholds of `point`, whose classes are those of `truth`; None when it has no threshold at all.
 
-    `groups` (I,) numbers the images that belong together; bounds are one-sided with `confidence`.
+    `groups` (I,) numbers the images that belong together; bounds are one-sided with `confidence`. A class in `class_limits`
+    is also tested against them.
     """
     thresholds = point.thresholds()
     if thresholds is None:
@@ -83,14 +87,19 @@ def operating_figures(
         confidence=confidence,
         overall=_figures(None, point.overall, _together(classes), weights, confidence),
         classes=tuple(
-            _figures(name, float(threshold), counts, weights, confidence)
+            _figures(name, float(threshold), counts, weights, confidence, (class_limits or {}).get(name, _NO_LIMITS))
             for name, threshold, counts in zip(truth.classes, thresholds, classes, strict=True)
         ),
     )
 
 
 def _figures(
-    name: str | None, threshold: float | None, counts: _Counts, weights: NDArray[np.float64], confidence: float
+    name: str | None,
+    threshold: float | None,
+    counts: _Counts,
+    weights: NDArray[np.float64],
+    confidence: float,
+    limits: OperatingLimits = _NO_LIMITS,
 ) -> Figures:
     faulty, good = counts.objects > 0, (counts.objects == 0) & ~counts.crowded
     nothing = counts.shown == 0
@@ -98,11 +107,15 @@ def _figures(
     return Figures(
         name=name,
         confidence=threshold,
-        miss=share_of(counts.objects - counts.found, counts.objects, weights, confidence),
-        false_positives=count_per(counts.false, every, weights, confidence),
-        escape=share_of((faulty & nothing).astype(np.int64), faulty.astype(np.int64), weights, confidence),
-        overkill=share_of((good & ~nothing).astype(np.int64), good.astype(np.int64), weights, confidence),
+        miss=share_of(counts.objects - counts.found, counts.objects, weights, confidence, limits.max_miss_rate),
+        false_positives=count_per(counts.false, every, weights, confidence, limits.max_fp_per_image),
+        escape=share_of(_number(faulty & nothing), _number(faulty), weights, confidence, limits.max_escape_rate),
+        overkill=share_of(_number(good & ~nothing), _number(good), weights, confidence, limits.max_overkill_rate),
     )
+
+
+def _number(which: NDArray[np.bool_]) -> NDArray[np.int64]:
+    return which.astype(np.int64)
 
 
 def _counts(truth: Truth, matches: Matches, index: int) -> _Counts:

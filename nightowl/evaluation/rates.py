@@ -2,7 +2,8 @@
 
 A bound is one-sided with the stated confidence. It is the exact one for independent trials (Clopper and Pearson 1934 for
 shares, Garwood 1936 for counts), widened where resampling whole images, or groups of them, says more: objects of an image are
-not independent. A rate of which there was not a single trial is unknown, never zero.
+not independent. A rate of which there was not a single trial is unknown, never zero. Beyond a limit, the same two say how
+likely so many events would be by chance.
 
 I images, R resamples of them.
 """
@@ -13,48 +14,76 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from nightowl.evaluation.intervals import Interval, interval
+from nightowl.evaluation.intervals import Interval, interval, p_value
 from nightowl.records import Record
 
 _STEPS = 60  # halvings of the interval: beyond double precision
 
 
 class Rate(Record):
-    """`events` in `trials`; `value` and `interval` are None where there were no trials."""
+    """`events` in `trials`; `value` and `interval` are None where there were no trials.
+
+    `p_above`: how likely so many events would be, were the truth at the rate's limit; None where it has none of its own.
+    """
 
     events: int
     trials: int
     value: float | None
     interval: Interval | None
+    p_above: float | None = None
 
 
-def share_of(events: NDArray[np.integer], trials: NDArray[np.integer], weights: NDArray[np.float64], confidence: float) -> Rate:
+def share_of(
+    events: NDArray[np.integer],
+    trials: NDArray[np.integer],
+    weights: NDArray[np.float64],
+    confidence: float,
+    limit: float | None = None,
+) -> Rate:
     """The share of trials with an event, from the counts (I,) of each image; `weights` (R, I) are resamples of the images."""
     k, n = int(events.sum()), int(trials.sum())
     exact = (share_low(k, n, confidence), share_high(k, n, confidence)) if n else (0.0, 1.0)
-    rate = _rate(k, n, exact, _resampled(events, trials, weights), int((trials > 0).sum()), confidence)
+    chance = None if limit is None else share_p_above(k, n, limit)
+    rate = _rate(k, n, exact, _resampled(events, trials, weights), int((trials > 0).sum()), confidence, limit, chance)
     if rate.interval is None:
         return rate
     return rate.model_copy(update={"interval": rate.interval.model_copy(update={"high": min(rate.interval.high, 1.0)})})
 
 
 def count_per(
-    events: NDArray[np.integer], trials: NDArray[np.integer], weights: NDArray[np.float64], confidence: float
+    events: NDArray[np.integer],
+    trials: NDArray[np.integer],
+    weights: NDArray[np.float64],
+    confidence: float,
+    limit: float | None = None,
 ) -> Rate:
     """Events a trial, of which there may be more than one, from the counts (I,) of each image."""
     k, n = int(events.sum()), int(trials.sum())
     exact = (count_low(k, confidence) / n, count_high(k, confidence) / n) if n else (0.0, math.inf)
-    return _rate(k, n, exact, _resampled(events, trials, weights), int((trials > 0).sum()), confidence)
+    chance = None if limit is None else count_p_above(k, n * limit)
+    return _rate(k, n, exact, _resampled(events, trials, weights), int((trials > 0).sum()), confidence, limit, chance)
 
 
-def _rate(k: int, n: int, exact: tuple[float, float], drawn: NDArray[np.float64], num_images: int, confidence: float) -> Rate:
+def _rate(
+    k: int,
+    n: int,
+    exact: tuple[float, float],
+    drawn: NDArray[np.float64],
+    num_images: int,
+    confidence: float,
+    limit: float | None,
+    chance: float | None,
+) -> Rate:
     if not n:
         return Rate(events=k, trials=0, value=None, interval=None)
     low, high = exact
     if num_images > 1 and len(drawn) and drawn.std() > 0:
         wider = interval(drawn, num_images, confidence)
         low, high = max(min(low, wider.low), 0.0), max(high, wider.high)
-    return Rate(events=k, trials=n, value=k / n, interval=Interval(low=low, high=high, confidence=confidence))
+        if limit is not None and chance is not None:
+            chance = max(chance, p_value(-drawn, num_images, -limit))
+    bounds = Interval(low=low, high=high, confidence=confidence)
+    return Rate(events=k, trials=n, value=k / n, interval=bounds, p_above=chance)
 
 
 def _resampled(events: NDArray[np.integer], trials: NDArray[np.integer], weights: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -89,6 +118,20 @@ def count_low(events: int, confidence: float) -> float:
     if events == 0:
         return 0.0
     return _crossing(lambda rate: _poisson_cdf(events - 1, rate), confidence, 0.0, float(events))
+
+
+def share_p_above(events: int, trials: int, limit: float) -> float:
+    """How likely so many events or more are, if their share is `limit`."""
+    if events == 0 or limit >= 1:
+        return 1.0
+    return max(1 - _binomial_cdf(events - 1, trials, limit), 0.0) if limit > 0 else 0.0
+
+
+def count_p_above(events: int, expected: float) -> float:
+    """How likely so many events or more are where `expected` are."""
+    if events == 0:
+        return 1.0
+    return max(1 - _poisson_cdf(events - 1, expected), 0.0) if expected > 0 else 0.0
 
 
 def trials_without_event(limit: float, confidence: float) -> int | None:

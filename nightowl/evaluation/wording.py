@@ -128,19 +128,34 @@ def floor_chance_in_words(independent: int, needed: int | None) -> str:
 
 
 def rate_in_words(
-    rule: str, rate: Rate, events: str, trials: str, limit: float, needed: int | None, *, passed: bool, unclear: bool
+    what: str,
+    rate: Rate,
+    events: str,
+    trials: str,
+    limit: float,
+    needed: int | None,
+    *,
+    share: bool,
+    beyond: bool,
+    unclear: bool,
+    num_limits: int,
 ) -> str:
-    """A rate with its bound against its limit; `needed` is how many trials would decide where it is unclear."""
+    """A rate with its bound against its limit: the lower one where it lies `beyond`.
+
+    `needed` is how many trials would decide where it is unclear; `num_limits` how many the finding had to be shown over.
+    """
     assert rate.value is not None and rate.interval is not None
-    share = rule != "false positives an image"
-    bound = rate.interval.high if passed or unclear else rate.interval.low
+    bound = rate.interval.low if beyond else rate.interval.high
     words = (
-        f"{rule} is {_rate(rate.value, share)} ({rate.events} {events} of {rate.trials} {trials}), in truth "
-        f"{'at most' if passed or unclear else 'at least'} {_rate(bound, share)} ({_confidence(rate.interval.confidence)}); "
+        f"{what} is {_rate(rate.value, share)} ({rate.events} {events} of {rate.trials} {trials}), in truth "
+        f"{'at least' if beyond else 'at most'} {_rate(bound, share)} ({_confidence(rate.interval.confidence)}); "
         f"at most {_rate(limit, share)} allowed"
     )
     if not unclear:
-        return words
+        shown = f", and more is shown ({_confidence(rate.interval.confidence)} over all {num_limits} limits of classes)"
+        return words + (shown if beyond and num_limits > 1 else "")
+    if beyond:
+        return f"{words}, but among {num_limits} limits of classes that may be chance"
     if needed is None:
         return f"{words}; no number of {trials} would show that"
     return f"{words}, too few to tell: about {_rounded_up(needed)} {trials} would"

@@ -8,6 +8,7 @@ from nightowl.evaluation.detections import Detections
 from nightowl.evaluation.operating import ClassThreshold, OperatingPoint
 from nightowl.evaluation.operating_figures import Figures, OperatingFigures, operating_figures
 from nightowl.evaluation.truth import FALSE_ALARM, match, truth_of
+from nightowl.params import OperatingLimits
 from tests.evaluation.scenes import CLASSES as SCENE
 from tests.evaluation.scenes import a_scene
 
@@ -151,3 +152,18 @@ def test_images_of_one_lot_say_less_than_independent_ones() -> None:
     assert alone.overall.miss.value == in_lots.overall.miss.value == 0.25
     assert alone.overall.miss.interval is not None and in_lots.overall.miss.interval is not None
     assert in_lots.overall.miss.interval.high > alone.overall.miss.interval.high
+
+
+def test_only_a_class_with_limits_is_tested_against_them() -> None:
+    boxes, seen = [[OPEN, SHORT]] * 8, [(i, 0, 0.9, HERE) for i in range(3)]
+    images = [Image(f"{i}.png", "0" * 64, 1, 100, 100, "test", tuple(own)) for i, own in enumerate(boxes)]
+    rows, table = np.array([row[0] for row in seen], np.int32), np.array([row[3] for row in seen], np.float32)
+    paths = tuple(image.path for image in images)
+    detections = Detections(CLASSES, paths, rows, np.zeros_like(rows), np.full(3, 0.9, np.float32), table)
+    limits = {"open": OperatingLimits(max_miss_rate=0.1)}
+    truth = truth_of(CLASSES, images)
+    measured = operating_figures(truth, detections, point(), np.arange(8), 0.95, 200, class_limits=limits)
+    assert measured is not None
+    of_open, of_short = measured.classes
+    assert of_open.miss.p_above is not None and of_open.miss.p_above < 0.05
+    assert (of_open.escape.p_above, of_short.miss.p_above, measured.overall.miss.p_above) == (None, None, None)

@@ -1,14 +1,16 @@
 """Limits at the operating point, and budgets of time and size."""
 
+import numpy as np
 import pytest
 
 from nightowl.evaluation.cost import Cost
+from nightowl.evaluation.cost_rules import cost_checks
 from nightowl.evaluation.evidence import Evidence
 from nightowl.evaluation.gate import judge
 from nightowl.evaluation.intervals import Interval
 from nightowl.evaluation.operating_figures import Figures, OperatingFigures
-from nightowl.evaluation.operating_rules import cost_checks, operating_checks, trials_that_suffice
-from nightowl.evaluation.rates import Rate, share_high, share_low
+from nightowl.evaluation.operating_rules import operating_checks, trials_that_suffice
+from nightowl.evaluation.rates import Rate, share_high, share_low, share_p_above
 from nightowl.params import GateParams
 from tests.evaluation.test_gate import measured, pinned
 
@@ -19,15 +21,16 @@ def cost(seconds: float, champion: float | None, num_bytes: int) -> Cost:
     )
 
 
-def rate(events: int, trials: int) -> Rate:
-    """As counted of independent trials, at 95 %."""
+def rate(events: int, trials: int, limit: float | None = None) -> Rate:
+    """As counted of independent trials, at 95 %; tested against `limit`."""
     if not trials:
         return Rate(events=0, trials=0, value=None, interval=None)
     bounds = Interval(low=share_low(events, trials, 0.95), high=share_high(events, trials, 0.95), confidence=0.95)
-    return Rate(events=events, trials=trials, value=events / trials, interval=bounds)
+    chance = None if limit is None else share_p_above(events, trials, limit)
+    return Rate(events=events, trials=trials, value=events / trials, interval=bounds, p_above=chance)
 
 
-def figures(miss: Rate | None = None, overkill: Rate | None = None) -> OperatingFigures:
+def figures(miss: Rate | None = None, overkill: Rate | None = None, **miss_of_class: Rate) -> OperatingFigures:
     fine = rate(0, 1000)
     overall = Figures(
         name=None,
@@ -37,7 +40,19 @@ def figures(miss: Rate | None = None, overkill: Rate | None = None) -> Operating
         escape=fine,
         overkill=overkill or fine,
     )
-    return OperatingFigures(split="test", num_images=1000, num_independent=1000, confidence=0.95, overall=overall, classes=())
+    return OperatingFigures(
+        split="test",
+        num_images=1000,
+        num_independent=1000,
+        confidence=0.95,
+        overall=overall,
+        classes=tuple(overall.model_copy(update={"name": name, "miss": own}) for name, own in miss_of_class.items()),
+    )
+
+
+def class_limits(limit: float, *names: str, limits_on: str = "bound") -> GateParams:
+    own = {name: {"max_miss_rate": limit} for name in names}
+    return GateParams.model_validate({"class_limits": own, "operating_limits": limits_on})
 
 
 @pytest.mark.parametrize(
@@ -104,6 +119,62 @@ def test_a_limit_is_kept_broken_or_cannot_be_told(
     assert (check.rule, check.passed, check.undecided) == ("miss rate", passed, undecided)
     assert check.detail == detail
     assert check.interval is not None and check.figure == missed / objects
+
+
+def test_a_class_is_held_to_its_own_limits_and_told_by_its_name() -> None:
+    measured_rates = figures(open=rate(0, 400, 0.01), spur=rate(50, 100, 0.01))
+    kept, broken = operating_checks(class_limits(0.01, "open", "spur"), measured_rates)
+    assert (kept.rule, kept.passed) == ("miss rate: open", True)
+    assert kept.detail.startswith("miss rate of open is 0 % (0 missed of 400 objects of open), in truth at most 0.746 %")
+    assert (broken.rule, broken.passed, broken.undecided) == ("miss rate: spur", False, False)
+    assert broken.detail.endswith("at most 1 % allowed, and more is shown (95 % confidence over all 2 limits of classes)")
+
+
+@pytest.mark.parametrize(
+    ("num_classes", "limits_on", "refused", "reason"),
+    [
+        (1, "bound", True, "alone, 6 of 200 where 1 % is allowed is shown to be more: chance does that 16 times in 1000"),
+        (10, "bound", False, "among ten classes one such is no surprise"),
+        (10, "point", True, "the figures decide alone"),
+    ],
+)
+def test_what_one_class_shows_is_chance_among_many(num_classes: int, limits_on: str, refused: bool, reason: str) -> None:
+    names = [f"class{number}" for number in range(num_classes)]
+    rates = dict.fromkeys(names, rate(0, 400, 0.01)) | {names[0]: rate(6, 200, 0.01)}
+    first, *others = operating_checks(class_limits(0.01, *names, limits_on=limits_on), figures(**rates))
+    assert (first.passed, first.undecided) == (False, not refused), reason
+    assert all(check.passed for check in others), reason
+    if not refused:
+        assert first.detail.endswith("allowed, but among 10 limits of classes that may be chance")
+
+
+def test_twenty_classes_that_keep_their_limits_are_seldom_refused() -> None:
+    """Each at its limit in truth: by its own lower bound alone, some class would refuse more than every fourth night."""
+    names, random = [f"class{number}" for number in range(20)], np.random.default_rng(0)
+    gate, alone, together = class_limits(0.05, *names), 0, 0
+    for _ in range(200):
+        counted = {name: rate(int(random.binomial(200, 0.05)), 200, 0.05) for name in names}
+        alone += any(one.interval is not None and one.interval.low > 0.05 for one in counted.values())
+        together += any(not check.passed and not check.undecided for check in operating_checks(gate, figures(**counted)))
+    assert alone > 50 and together <= 14
+
+
+@pytest.mark.parametrize(
+    ("measured_rates", "detail"),
+    [
+        (
+            figures(open=rate(0, 400, 0.1)),
+            "miss rate of spur could not be measured: the model has no class spur (gate.class_limits)",
+        ),
+        (figures(spur=rate(0, 0)), "miss rate of spur could not be measured: test holds no objects of spur"),
+        (None, "the candidate has no operating point: it found nothing right on val"),
+    ],
+)
+def test_a_class_that_cannot_be_measured_is_never_taken_for_a_good_one(
+    measured_rates: OperatingFigures | None, detail: str
+) -> None:
+    (check,) = operating_checks(class_limits(0.1, "spur"), measured_rates)
+    assert (check.passed, check.figure, check.detail) == (False, None, detail)
 
 
 def test_one_false_alarm_in_ten_thousand_takes_thirty_thousand_good_images() -> None:

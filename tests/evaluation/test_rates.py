@@ -9,10 +9,12 @@ from nightowl.evaluation.bootstrap import draw_weights
 from nightowl.evaluation.rates import (
     count_high,
     count_low,
+    count_p_above,
     count_per,
     share_high,
     share_low,
     share_of,
+    share_p_above,
     trials_without_event,
 )
 
@@ -103,3 +105,33 @@ def test_a_share_ends_at_one_however_few_images_were_drawn_again() -> None:
     share = share_of(events, trials, draw_weights(np.arange(5), 400, 0).astype(np.float64), 0.99)
     assert share.interval is not None
     assert share.interval.high <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("events", "trials", "limit", "chance", "why"),
+    [
+        (2, 10, 0.05, 0.08614, "1 - 0.95^10 - 10 x 0.05 x 0.95^9"),
+        (0, 10, 0.05, 1.0, "nothing happened"),
+        (1, 10, 0.0, 0.0, "it must never happen"),
+        (10, 10, 1.0, 1.0, "it may always happen"),
+    ],
+)
+def test_the_chance_of_so_many_events_at_the_limit(events: int, trials: int, limit: float, chance: float, why: str) -> None:
+    assert share_p_above(events, trials, limit) == pytest.approx(chance, abs=1e-5), why
+
+
+def test_the_chance_agrees_with_the_bounds() -> None:
+    """A limit at the lower bound is passed by chance with just what the bound's confidence leaves."""
+    assert share_p_above(7, 90, share_low(7, 90, 0.95)) == pytest.approx(0.05)
+    assert count_p_above(7, count_low(7, 0.95)) == pytest.approx(0.05)
+    assert count_p_above(0, 0.0) == 1 and count_p_above(1, 0.0) == 0
+
+
+def test_events_that_come_together_are_a_weaker_proof() -> None:
+    objects, together, apart = np.full(100, 6, np.int64), np.zeros(100, np.int64), np.zeros(100, np.int64)
+    together[:10], apart[:60] = 6, 1
+    weak, strong = (share_of(missed, objects, WEIGHTS, 0.95, 0.07).p_above for missed in (together, apart))
+    assert weak is not None and strong is not None
+    assert strong < 0.01 < weak
+    assert share_of(apart, objects, WEIGHTS, 0.95).p_above is None
+    assert count_per(apart, objects, WEIGHTS, 0.95, 0.07).p_above == pytest.approx(strong, abs=0.01)
