@@ -1,6 +1,6 @@
 """What a loader with `colour_later` leaves to the device: HSV gains, applied to whole batches as the CPU would.
 
-The formula and its source are in `nightowl.data.augment.colour`; results differ from it by at most 2 of 255 levels.
+The formula and its source are in `nightowl.data.augment.colour`; rounding alone differs, by 1 of 255 levels at most.
 
 N: images; S: the training size.
 """

@@ -9,7 +9,7 @@ from nightowl.files import sha256_file
 from nightowl.params import Params
 from nightowl.training.base import BaseWeights
 
-_LIBRARIES = ("numpy", "opencv-python-headless", "torch", "ultralytics")
+_LIBRARIES = ("numba", "numpy", "opencv-python-headless", "torch", "ultralytics")
 
 
 def training_identity(dataset_sha256: str, params: Params, base: BaseWeights, code: Iterable[Path]) -> Identity:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from nightowl.data.augment import boxes as at
 from nightowl.data.augment import compose
-from nightowl.data.augment.colour import Colour
+from nightowl.data.augment.colour import apply_gains
 from nightowl.data.augment.draw import Draw, View
 from nightowl.data.augment.geometry import canvas_size, is_straight, matrix, piece, straight, tiles
 from nightowl.data.labels import Labels
@@ -42,7 +42,7 @@ class Augmenter:
         self._images = images
         self._labels = labels
         self._size = size
-        self._colour = None if colour_later else Colour(size)
+        self._colour_later = colour_later
         self._image, self._other = np.empty((2, size, size, 3), np.uint8)
         self._spill = compose.spill_memory(size)
 
@@ -55,8 +55,8 @@ class Augmenter:
             boxes, class_ids = np.concatenate((boxes, more)), np.concatenate((class_ids, more_ids))
         red, green, blue = target
         cv2.split(self._image, [blue, green, red])
-        if self._colour is not None:
-            self._colour.apply(target, drawn.hsv_gains)
+        if not self._colour_later:
+            apply_gains(target, drawn.hsv_gains)
         _flip(drawn, target)
         return Objects(_flipped_norm(boxes, drawn, self._size), class_ids)
 
