@@ -7,7 +7,9 @@ images of a lot resemble each other, whole groups are drawn. The same seed gives
 R resamples, B of them at once, I images, T IoU thresholds, C classes, N detections, K of them that find an object.
 """
 
+import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +20,7 @@ from nightowl.evaluation.matches import IOU_THRESHOLDS, ClassMatches, Matches
 Weights = NDArray[np.int32]
 
 _RECALL_POINTS = np.linspace(0, 1, 101)
+_MOST_THREADS = 8
 _CELLS_AT_ONCE = 500_000  # rows times resamples of one class: what a processor's cache holds
 
 
@@ -84,11 +87,16 @@ def weighted_average_precision(matches: Matches, weights: Weights) -> NDArray[np
     columns = np.ascontiguousarray(weights.T)
     num_thresholds = len(matches.per_class[0].found) if matches.per_class else len(IOU_THRESHOLDS)
     result = np.empty((len(weights), num_thresholds, len(matches.classes)))
-    for index, one in enumerate(matches.per_class):
+
+    def fill(index: int) -> None:
+        one = matches.per_class[index]
         at_once = min(max(_CELLS_AT_ONCE // max(len(one.image_index), 1), 16), 256)
         for start in range(0, len(weights), at_once):
             part = slice(start, start + at_once)
             result[part, :, index] = _class_precision(one, columns[:, part]).T
+
+    with ThreadPoolExecutor(min(_MOST_THREADS, os.cpu_count() or 1)) as threads:  # numpy works outside the interpreter's lock
+        list(threads.map(fill, range(len(matches.per_class))))
     return result
 
 
