@@ -60,6 +60,10 @@ class Settings(BaseSettings):
         None, description="when stages are to stop, e.g. 2026-07-01T06:00:00+02:00; a training goes on when it is run again"
     )
     stop_notice: Path | None = Field(None, description="a file whose appearance asks stages to stop; its first line says why")
+    spot_notices: bool = Field(False, description="ask the metadata service of EC2 whether this machine is to be taken back?")
+    checkpoint_request: Path | None = Field(
+        None, description="a file; each time that it is touched a training saves its state at the next step"
+    )
     cache_max_gb: Annotated[float, Field(gt=0)] | None = Field(
         None, description="what prepared images may take, in GB of 10^9 bytes; default: no limit but the disk's"
     )
@@ -125,6 +129,7 @@ def load_settings(root: Path) -> Settings:
         engines = str(_absolute(root, Path(engines)))
     weights = _absolute(root, values.weights or home / "weights")
     notice = values.stop_notice and _absolute(root, values.stop_notice)
+    request = values.checkpoint_request and _absolute(root, values.checkpoint_request)
     tensorboard = _absolute(root, values.tensorboard or home / "tensorboard")
     places = {
         "home": home,
@@ -133,6 +138,7 @@ def load_settings(root: Path) -> Settings:
         "weights": weights,
         "checkpoints": checkpoints,
         "stop_notice": notice,
+        "checkpoint_request": request,
     }
     return values.model_copy(update=places)
 

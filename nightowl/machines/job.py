@@ -67,10 +67,10 @@ class Job(Record):
     def _consistent(self) -> "Job":
         if self.min_nodes > self.nodes:
             raise ValueError(f"min_nodes: expected at most nodes = {self.nodes}, got {self.min_nodes}")
-        if self.heartbeat_old_seconds < 3 * self.heartbeat_seconds:
+        if self.heartbeat_old_seconds < 2 * self.heartbeat_seconds:
             raise ValueError(
-                f"heartbeat_old_seconds: expected at least three times heartbeat_seconds = {self.heartbeat_seconds:g}, as one "
-                f"that is late is no loss; got {self.heartbeat_old_seconds:g}"
+                f"heartbeat_old_seconds: expected at least twice heartbeat_seconds = {self.heartbeat_seconds:g}, as one"
+                f" that is late is no loss; got {self.heartbeat_old_seconds:g}"
             )
         return self
 

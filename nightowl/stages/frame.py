@@ -13,6 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Literal, NoReturn
 
+from nightowl.cloud.metadata import Metadata, SpotWatcher
 from nightowl.errors import Interrupted, NightowlError, Preempted, StageFailed, UserError, explain_os_error
 from nightowl.files import publishing_folder, write_atomic, write_record
 from nightowl.notices import FileNotice, Notices, NoticeWatcher, TimeNotice, ask_main_thread_to_stop
@@ -104,6 +105,8 @@ def _watchers(settings: Settings) -> list[NoticeWatcher]:
         watchers.append(TimeNotice(settings.stop_at.timestamp(), settings.stop_at.isoformat(sep=" ")))
     if settings.stop_notice is not None:
         watchers.append(FileNotice(settings.stop_notice))
+    if settings.spot_notices:
+        watchers.append(SpotWatcher(Metadata(), partial(print, file=sys.stderr)))
     return watchers
 
 

@@ -10,6 +10,7 @@ from nightowl.stages.workspace import Workspace
 from nightowl.training.hardware import HardwareMonitor, gpu_of
 from nightowl.training.onlookers import Onlookers
 from nightowl.training.scalars import Behind, Sink, Sinks, TensorBoardSink
+from nightowl.training.steps_taken import StepsTaken
 from nightowl.training.watch import Watcher
 
 
@@ -24,7 +25,7 @@ def looked_on(shown: Watcher, workspace: Workspace, key: str, device: str) -> It
     figures = Sinks(sinks, shown.note)
     with HardwareMonitor(gpu_of(device), shown.note).watching() as monitor:
         try:
-            yield Onlookers(shown, figures, monitor)
+            yield StepsTaken(Onlookers(shown, figures, monitor), workspace.steps_taken)
         finally:
             figures.close()
             summary = monitor.summary()

@@ -189,6 +189,11 @@ class Workspace:
         """The HardwareSummary of the last training on a GPU; not an output, as it differs from machine to machine."""
         return self.root / "out" / self.detector / "outcomes" / "hardware.json"
 
+    @property
+    def steps_taken(self) -> Path:
+        """The optimizer step that the training here took last; not an output."""
+        return self.root / "out" / self.detector / "outcomes" / "train.step"
+
     def outcome(self, stage: str) -> Path:
         """How the last execution of `stage` ended; not an output, so DVC neither keeps nor restores it."""
         return self.root / "out" / self.detector / "outcomes" / f"{stage}.json"

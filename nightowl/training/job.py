@@ -21,7 +21,7 @@ from nightowl.training.group import Group
 from nightowl.training.loop import Training
 from nightowl.training.plan import Plan
 from nightowl.training.state import State, compute_of
-from nightowl.training.stopping import StopSource
+from nightowl.training.stopping import SaveRequest, StopSource
 from nightowl.training.val_images import PackedVal
 from nightowl.training.validation import Validator, views_of
 from nightowl.training.watch import Watcher
@@ -69,6 +69,7 @@ def train_on(job: Job, device: str, group: Group, run: Run | None, watcher: Watc
             watcher=watcher,
             store=saver,
             found=found,
+            request=SaveRequest(job.settings.checkpoint_request),
         )
         training.train()
         if saver:

@@ -6,7 +6,7 @@ at equal number of ranks and micro-batch. What is decided is in `progress`, what
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import torch
@@ -20,7 +20,7 @@ from nightowl.training.progress import MAX_SKIPPED_IN_ROW, Figures, Progress
 from nightowl.training.rehearsal import rehearse
 from nightowl.training.state import State, capture, restore
 from nightowl.training.step import OutOfMemory, Stepper, Taken
-from nightowl.training.stopping import StopSource
+from nightowl.training.stopping import SaveRequest, StopSource
 from nightowl.training.validation import Cut, Validator
 from nightowl.training.watch import EpochEnd, Start, Watcher
 from nightowl.training.yolo import Pieces, set_training
@@ -53,13 +53,13 @@ class Training:
     watcher: Watcher
     store: Store | None = None
     found: State | None = None
+    request: SaveRequest = field(default_factory=lambda: SaveRequest(None))
     fault: Callable[[str, int, int], None] = no_fault
     clock: Callable[[], float] = time.monotonic
 
     def __post_init__(self) -> None:
         self.learner = self.pieces.learner
-        is_due = self.store.is_due if self.store else lambda: False
-        self.stepper = Stepper(self.plan, self.learner, self.group, self.stop, is_due, self.fault)
+        self.stepper = Stepper(self.plan, self.learner, self.group, self.stop, self._is_due, self.fault)
         self.progress = Progress(micro_batch=self.plan.micro_batch, val_batch=self.plan.val_batch)
         self._began = self.clock()
         self._seconds_before = 0.0
@@ -169,7 +169,12 @@ class Training:
         reasons = [reason for reason in self.group.gather(self.stop.reason()) or [] if reason]
         raise Preempted(f"{reasons[0] if reasons else 'another rank was asked to stop'}; run it again and it goes on")
 
+    def _is_due(self) -> bool:
+        """Whether a state should be saved: by time, where rank 0 decides, or by request, which may be made on any host."""
+        return self.request.asks() or (self.store is not None and self.store.is_due())
+
     def _save(self, reason: Reason) -> None:
+        self.request.answered()
         if self.store:
             progress = self.progress
             moment = Moment(

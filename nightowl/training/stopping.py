@@ -1,4 +1,4 @@
-"""Requests to stop: noted when they come, obeyed at the next step, when all ranks save the same state.
+"""Requests to stop, or only to save: noted when they come, obeyed at the next step, when all ranks save the same state.
 
 Signal handlers only set a flag here: what they raised could be swallowed by library code, or leave ranks apart.
 """
@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol
 
@@ -75,3 +76,27 @@ class AnyStop:
 
     def reason(self) -> str | None:
         return next((reason for source in self.sources if (reason := source.reason())), None)
+
+
+class SaveRequest:
+    """Asks for a state to be saved, once for each time that the file `path` is touched; None asks for none."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._answered = self._touched()
+
+    def asks(self) -> bool:
+        """Cheap: to be asked at each step."""
+        return self._touched() != self._answered
+
+    def answered(self) -> None:
+        """A state is being saved."""
+        self._answered = self._touched()
+
+    def _touched(self) -> int | None:
+        if self._path is None:
+            return None
+        try:
+            return self._path.stat().st_mtime_ns
+        except OSError:
+            return None

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from nightowl.cloud.metadata import ENDPOINT
 from nightowl.params import SECTIONS, Params
 from nightowl.stages.frame import StageOutcome, execute
 from nightowl.stages.workspace import Workspace
+from tests.metadata_service import MetadataService
 
 
 @pytest.fixture(autouse=True)
@@ -60,3 +62,14 @@ def test_a_notice_ends_any_stage_with_its_reason(
     outcome = StageOutcome.model_validate_json((root / "out" / "demo" / "outcomes" / "export.json").read_bytes())
     assert outcome.status == "preempted"
     assert outcome.message.endswith(f"{reason}; run it again and it goes on")
+
+
+def test_a_notice_of_the_metadata_service_ends_a_stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = checkout(tmp_path)
+    with MetadataService().serving() as service:
+        service.values["spot/instance-action"] = '{"action": "terminate", "time": "2026-01-01T06:00:00Z"}'
+        monkeypatch.setenv(ENDPOINT, service.endpoint)
+        monkeypatch.setenv("NIGHTOWL_SPOT_NOTICES", "true")
+        assert execute("export", lambda params, workspace, out: time.sleep(20), root, "demo") == 75
+    outcome = StageOutcome.model_validate_json((root / "out" / "demo" / "outcomes" / "export.json").read_bytes())
+    assert "this machine is taken back (terminate at 2026-01-01T06:00:00Z" in outcome.message

@@ -78,6 +78,17 @@ def test_a_stop_that_one_rank_hears_saves_the_same_step_on_all(
     assert outcome(tmp_path)["digest"] == expected["digest"]
 
 
+def test_a_request_for_a_state_that_one_host_hears_is_answered_once_and_changes_nothing(
+    tmp_path: Path, undisturbed: tuple[int, dict[str, object]]
+) -> None:
+    world_size, expected = undisturbed
+    assert run(trials.asked_to_save, tmp_path, world_size) == [0] * world_size, errors(tmp_path)
+    saved = json.loads((tmp_path / "saved.json").read_text())
+    assert [reason for _, reason in saved] == ["epoch", "time", "epoch", "epoch"]
+    assert saved[1][0] == saved[0][0] + 1, "at the very step"
+    assert outcome(tmp_path)["digest"] == expected["digest"]
+
+
 def test_another_number_of_ranks_goes_on_and_is_recorded(tmp_path: Path) -> None:
     folder = new(tmp_path, "moved")
     assert run(trials.stopped_at_step_4, folder, 2) == [75, 75], errors(folder)

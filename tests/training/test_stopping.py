@@ -2,12 +2,13 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from types import FrameType
 
 import pytest
 
 from nightowl.errors import Preempted
-from nightowl.training.stopping import AnyStop, SignalStop
+from nightowl.training.stopping import AnyStop, SaveRequest, SignalStop
 
 
 def preempt(signum: int, frame: FrameType | None) -> None:
@@ -80,3 +81,20 @@ class Asks:
 def test_the_first_of_several_that_asks_gives_the_reason() -> None:
     assert AnyStop((Asks(None), Asks("spot notice"), Asks("deadline"))).reason() == "spot notice"
     assert AnyStop(()).reason() is None
+
+
+def test_a_touch_asks_once_for_a_state_to_be_saved(tmp_path: Path) -> None:
+    path = tmp_path / "please"
+    request = SaveRequest(path)
+    assert not request.asks()
+    path.touch()
+    assert request.asks() and request.asks(), "until it is answered"
+    request.answered()
+    assert not request.asks()
+    os.utime(path, ns=(1, 1))
+    assert request.asks()
+
+
+def test_a_touch_before_the_training_began_asks_for_nothing_and_no_file_neither(tmp_path: Path) -> None:
+    (tmp_path / "please").touch()
+    assert not SaveRequest(tmp_path / "please").asks() and not SaveRequest(None).asks()

@@ -12,7 +12,7 @@ from nightowl.training.group import Group
 from nightowl.training.loop import Training
 from nightowl.training.progress import results_csv
 from nightowl.training.state import capture, digest
-from nightowl.training.stopping import SignalStop
+from nightowl.training.stopping import SaveRequest, SignalStop
 from tests.training.standins import FolderStore, a_plan, a_training
 
 EPOCHS = 3
@@ -63,6 +63,25 @@ def stopped_at_step_4(group: Group, folder: Path) -> None:
                 os.kill(os.getpid(), signal.SIGTERM)
 
         finish(make(group, folder, stop=stop, fault=fault), group, folder)
+
+
+def asked_to_save(group: Group, folder: Path) -> None:
+    """The last rank alone is asked for a state, in the middle of an epoch whose states are far apart."""
+    please = folder / f"please-{group.rank}"
+
+    def fault(phase: str, epoch: int, step: int) -> None:
+        if (phase, epoch, step) == ("training", 1, 0) and group.rank == group.world_size - 1:
+            please.touch()
+
+    training = make(group, folder, fault=fault)
+    training.request = SaveRequest(please)
+    if training.store is None:
+        training.train()
+        return
+    training.store.every = 1000  # type: ignore[attr-defined]
+    finish(training, group, folder)
+    saved = [(moment.step, moment.reason) for moment in training.store.moments]  # type: ignore[attr-defined]
+    (folder / "saved.json").write_text(json.dumps(saved))
 
 
 def stopped_in_validation(group: Group, folder: Path) -> None:

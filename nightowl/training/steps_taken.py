@@ -1,0 +1,53 @@
+"""Which optimizer step a training took last, in a small file beside it: with the last committed one it says how many are
+done again after a kill. Written at most every `EVERY_SECONDS`, without waiting for the disk."""
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from nightowl.training.watch import EpochEnd, Start, Watcher
+
+EVERY_SECONDS = 0.2
+
+
+class StepsTaken:
+    """A watcher that notes the step in `path` and passes everything on to `shown`."""
+
+    def __init__(self, shown: Watcher, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
+        self._shown, self._path, self._clock = shown, path, clock
+        self._num_batches, self._noted = 0, float("-inf")
+
+    def started(self, start: Start) -> None:
+        self._num_batches = start.num_batches
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._note((start.first_epoch - 1) * start.num_batches + start.first_step)
+        self._shown.started(start)
+
+    def batch_done(self, epoch: int, batch: int, losses: dict[str, float], waited_seconds: float) -> None:
+        if self._clock() - self._noted >= EVERY_SECONDS:
+            self._note((epoch - 1) * self._num_batches + batch)
+        self._shown.batch_done(epoch, batch, losses, waited_seconds)
+
+    def validating(self, epoch: int) -> None:
+        self._shown.validating(epoch)
+
+    def epoch_done(self, end: EpochEnd) -> None:
+        self._shown.epoch_done(end)
+
+    def note(self, text: str) -> None:
+        self._shown.note(text)
+
+    def _note(self, step: int) -> None:
+        self._noted = self._clock()
+        beside = self._path.with_name(f".{self._path.name}")
+        beside.write_text(str(step))
+        os.replace(beside, self._path)
+
+
+def steps_taken(path: Path) -> int | None:
+    """The step in the file; None when no training has begun."""
+    try:
+        return int(path.read_text())
+    except (FileNotFoundError, ValueError):
+        return None
