@@ -3,6 +3,7 @@
 A training that is stopped goes on from its last step when it is run again. With `nproc` above 1 it runs as so many ranks.
 """
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from nightowl.training.display import Display
 from nightowl.training.group import Alone
 from nightowl.training.job import train_on
 from nightowl.training.launch import Hosts, train_in_ranks
+from nightowl.training.memory_use import memory_in_words
 from nightowl.training.plan import arguments
 from nightowl.training.progress import results_csv
 from nightowl.training.record import training_record
@@ -70,7 +72,7 @@ def _train_here(params: Params, workspace: Workspace, dataset: Manifest, base: B
     device = _device(workspace.settings)
     job = prepared(params, workspace, dataset, base)
     with (
-        Display() as display,
+        Display(memory=partial(memory_in_words, device)) as display,
         checkpoint_run(workspace.settings, workspace.detector, identity, display.note) as kept,
         looked_on(display, workspace, identity.key(), device) as watcher,
         SignalStop().listening() as stop,

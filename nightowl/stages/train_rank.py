@@ -5,6 +5,7 @@ import signal
 import sys
 import traceback
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
@@ -23,6 +24,7 @@ from nightowl.training.display import Display
 from nightowl.training.group import Ranks
 from nightowl.training.job import train_on
 from nightowl.training.launch import report
+from nightowl.training.memory_use import memory_in_words
 from nightowl.training.pulse import board_of
 from nightowl.training.stopping import SignalStop
 from nightowl.training.watch import Unwatched
@@ -45,7 +47,7 @@ def run(root: Path, detector: str) -> None:
         watchdog = Watchdog(group.heart, board_of(group), group.world_size, settings.rank_timeout_seconds)
         until_end.enter_context(watchdog.watching())
         if group.rank == 0:
-            display = until_end.enter_context(Display())
+            display = until_end.enter_context(Display(memory=partial(memory_in_words, device)))
             identity = identity_of(params, workspace, base)
             kept = until_end.enter_context(checkpoint_run(settings, detector, identity, display.note))
             watcher = until_end.enter_context(looked_on(display, workspace, identity.key(), device))

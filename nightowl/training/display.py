@@ -2,22 +2,33 @@
 
 import time
 from collections.abc import Callable
+from functools import partial
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
+from nightowl.training.memory_use import memory_in_words
 from nightowl.training.watch import EpochEnd, Start
 
 Clock = Callable[[], float]
+Memory = Callable[[], str]
 _SHORT = {"box_loss": "box", "cls_loss": "cls", "dfl_loss": "dfl"}
 
 
 class Display:
-    """A watcher that shows; to be used as a context, so that the terminal is left in order."""
+    """A watcher that shows; to be used as a context, so that the terminal is left in order.
 
-    def __init__(self, console: Console | None = None, clock: Clock = time.monotonic) -> None:
+    `memory` says in words what the training takes of it.
+    """
+
+    def __init__(
+        self,
+        console: Console | None = None,
+        clock: Clock = time.monotonic,
+        memory: Memory = partial(memory_in_words, "cpu"),  # noqa: B008
+    ) -> None:
         self._console = console or Console(stderr=True)
-        self._clock = clock
+        self._clock, self._memory = clock, memory
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -61,7 +72,8 @@ class Display:
         self._waited += waited_seconds
         rate = here / start.num_batches * start.num_images / seconds
         done = (epoch - 1) * start.num_batches + batch
-        state = f"loss {sum(losses.values()):.2f}  {rate:.0f} images/s  waiting for data {self._waited / seconds:.0%}"
+        pace = f"{rate:.0f} images/s  waiting for data {self._waited / seconds:.0%}"
+        state = f"loss {sum(losses.values()):.2f}  {pace}  {self._memory()}"
         self._show(epoch, f"{state}  ETA {self._remaining(done / start.num_batches)}{self._figure()}", done)
 
     def validating(self, epoch: int) -> None:

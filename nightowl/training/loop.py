@@ -75,7 +75,9 @@ class Training:
         while not self.progress.finished:
             set_training(self.learner.model, self.pieces.frozen)
             for batch, waited in timed(self.loader.steps(self.progress.epoch, self.progress.step), self.clock):
+                begun = self.clock()
                 taken = self._step(batch)
+                self.progress = self.progress.took(waited, self.clock() - begun)
                 self._advance(taken, waited)
                 if taken.stop:
                     self._preempt()

@@ -4,12 +4,11 @@ It is a watcher that tells the display everything, and at each epoch's end gives
 all sinks. Nothing here bears on the result.
 """
 
-import resource
-import sys
 import time
 from collections.abc import Callable
 
 from nightowl.training.hardware import GpuSample, HardwareMonitor
+from nightowl.training.memory_use import peak_bytes
 from nightowl.training.scalars import Sinks
 from nightowl.training.watch import EpochEnd, Start, Watcher
 
@@ -82,9 +81,3 @@ def gpu_scalars(sample: GpuSample | None) -> dict[str, float]:
         "gpu/watts": sample.watts,
     }
     return {name: float(value) for name, value in told.items() if value is not None}
-
-
-def peak_bytes() -> int:
-    """The most memory of the machine that this process has had so far."""
-    unit = 1 if sys.platform == "darwin" else 1024  # getrusage(2)
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

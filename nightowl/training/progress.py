@@ -48,7 +48,8 @@ class Progress(Record):
     """Everything of a training's state that is no tensor.
 
     `epoch`, `step`: what comes next. `mean_losses`: of this epoch so far, by name. `rows`: the results table, without times;
-    `row_seconds`: when each row came, since the training began, over all restarts. `leading_*`: what patience counts from.
+    `row_seconds`: when each row came, since the training began, over all restarts. `step_seconds`: what the steps took, of
+    which `waited_seconds` were for their images (those of rank 0). `leading_*`: what patience counts from.
     `skipped`: steps (epoch, step) that were not taken, their loss being no number.
     """
 
@@ -58,6 +59,8 @@ class Progress(Record):
     rows: tuple[dict[str, float | None], ...] = ()
     row_seconds: tuple[float, ...] = ()
     seconds: float = 0.0
+    step_seconds: float = 0.0
+    waited_seconds: float = 0.0
     best_fitness: float | None = None
     best_epoch: int = 0
     leading_fitness: float = 0.0
@@ -81,6 +84,15 @@ class Progress(Record):
         skipped = (*self.skipped, (self.epoch, self.step))
         return self.model_copy(
             update={"step": self.step + 1, "skipped": skipped, "num_skipped_in_row": self.num_skipped_in_row + 1}
+        )
+
+    def took(self, waited: float, computed: float) -> "Progress":
+        """After a step whose images were waited for, and which then was computed, so many seconds."""
+        return self.model_copy(
+            update={
+                "waited_seconds": self.waited_seconds + waited,
+                "step_seconds": self.step_seconds + waited + computed,
+            }
         )
 
     def validated(self, figures: Figures, rates: dict[str, float], num_epochs: int, patience: int) -> "Progress":

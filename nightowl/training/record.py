@@ -10,7 +10,8 @@ from nightowl.training.state import State, compute_of, progress_of
 
 class TrainingRecord(Record):
     """`resolved`: what `auto` stood for. `worlds`: the number of ranks, and from which step on. `micro_batch`: images a forward
-    pass at the end; `shrunk`: when memory made it smaller. `skipped`: steps (epoch, step, from 1) whose loss was no number."""
+    pass at the end; `shrunk`: when memory made it smaller. `skipped`: steps (epoch, step, from 1) whose loss was no number.
+    `waiting_for_data`: the share of the steps' time, over all restarts, in which rank 0 waited for its images."""
 
     compute: Compute
     resolved: dict[str, str | float]
@@ -19,6 +20,7 @@ class TrainingRecord(Record):
     shrunk: tuple[Shrink, ...]
     skipped: tuple[tuple[int, int], ...]
     seconds: float
+    waiting_for_data: float | None
 
 
 def training_record(state: State) -> TrainingRecord:
@@ -31,4 +33,5 @@ def training_record(state: State) -> TrainingRecord:
         shrunk=progress.shrunk,
         skipped=tuple((epoch + 1, step + 1) for epoch, step in progress.skipped),
         seconds=progress.seconds,
+        waiting_for_data=progress.waited_seconds / progress.step_seconds if progress.step_seconds else None,
     )

@@ -20,7 +20,7 @@ from nightowl.training.progress import Progress
 
 State = dict[str, object]
 FORMAT = 1
-_OF_TIME = frozenset({"seconds", "row_seconds"})
+_OF_TIME = frozenset({"seconds", "row_seconds", "step_seconds", "waited_seconds"})
 
 
 @dataclass

@@ -183,6 +183,7 @@ def _training(workspace: Workspace) -> None:
             shrunk=(shrunk,),
             skipped=((7, 2),),
             seconds=250.0,
+            waiting_for_data=0.034,
         ),
     )
     hot = {"busy_percent": 93.0, "used_bytes": 21 * 10**9, "total_bytes": 24 * 10**9, "celsius": 83.0, "watts": 71.0}

@@ -147,6 +147,7 @@ def test_how_the_training_went_is_said(contents: dict[str, ReportContent]) -> No
     html = render(contents["promoted"])
     for said in (
         "bf16, channels last",
+        "3.4 % of the time of the steps",
         "2 from epoch 1, step 1; 1 from epoch 10, step 4",
         "16 instead of 32",
         "epoch 7, step 2",

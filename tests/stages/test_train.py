@@ -158,6 +158,7 @@ def test_how_it_was_computed_is_in_the_record(trained: tuple[Workspace, Path]) -
     assert (record.micro_batch, record.shrunk, record.skipped) == (2, (), ())
     assert [world.world_size for world in record.worlds] == [1]
     assert record.resolved["optimizer"] == "AdamW"
+    assert record.waiting_for_data is not None and 0 < record.waiting_for_data < 1
 
 
 def test_nothing_is_written_outside_the_home_and_the_outputs(trained: tuple[Workspace, Path]) -> None:

@@ -29,7 +29,7 @@ def an_end(epoch: int, finished: bool = False, is_best: bool = False) -> EpochEn
 
 def show(terminal: bool, start: Start = START) -> tuple[Display, Hands, io.StringIO]:
     out, clock = io.StringIO(), Hands()
-    display = Display(Console(file=out, force_terminal=terminal, width=160), clock)
+    display = Display(Console(file=out, force_terminal=terminal, width=160), clock, lambda: "memory 1.2 GB")
     display.started(start)
     return display, clock, out
 
@@ -75,4 +75,4 @@ def test_on_a_terminal_a_bar_says_how_long_it_will_take(seconds: float, text: st
         display.batch_done(1, 1, LOSSES, seconds / 4)
         display._bar.refresh()
     assert "epoch 1/3" in out.getvalue()
-    assert f"loss 4.60  {8 / seconds:.0f} images/s  waiting for data 25%  ETA {text}" in out.getvalue()
+    assert f"loss 4.60  {8 / seconds:.0f} images/s  waiting for data 25%  memory 1.2 GB  ETA {text}" in out.getvalue()

@@ -3,7 +3,7 @@ from collections.abc import Mapping
 import pytest
 
 from nightowl.training.hardware import GpuSample, HardwareMonitor
-from nightowl.training.onlookers import Onlookers, gpu_scalars, peak_bytes
+from nightowl.training.onlookers import Onlookers, gpu_scalars
 from nightowl.training.progress import Figures
 from nightowl.training.scalars import Sinks
 from nightowl.training.watch import EpochEnd, Start
@@ -83,8 +83,3 @@ def test_what_a_gpu_does_not_tell_is_absent() -> None:
     )
     assert gpu_scalars(sample) == {"gpu/busy_percent": 90.0, "gpu/used_bytes": 4.0, "gpu/clock_mhz": 1900.0}
     assert gpu_scalars(None) == {}
-
-
-def test_memory_is_in_bytes() -> None:
-    held = bytearray(64 << 20)
-    assert peak_bytes() > len(held)
