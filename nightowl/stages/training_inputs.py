@@ -19,6 +19,8 @@ from nightowl.training.sources import imported_sources
 
 # The packages whose source decides what is trained; of them counts what is imported from here on.
 _PACKAGES = ("nightowl.data", "nightowl.evaluation", "nightowl.training")
+# Where data lies: images are held to their pinned digests, wherever they are read from.
+_NO_PART_IN_IT = ("nightowl.data.source",)
 _WHY: dict[Split, str] = {"train": "there is nothing to learn from", "val": "no epoch could be chosen"}
 
 
@@ -31,7 +33,7 @@ def pinned(workspace: Workspace) -> tuple[BaseWeights, Manifest]:
 
 
 def identity_of(params: Params, workspace: Workspace, base: BaseWeights) -> Identity:
-    code = imported_sources(Path(__file__), Path(nightowl.__file__).parent.parent, _PACKAGES)
+    code = imported_sources(Path(__file__), Path(nightowl.__file__).parent.parent, _PACKAGES, _NO_PART_IN_IT)
     return training_identity(sha256_file(workspace.dataset), params, base, code)
 
 

@@ -9,17 +9,18 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 
-def imported_sources(start: Path, root: Path, packages: Collection[str]) -> list[Path]:
+def imported_sources(start: Path, root: Path, packages: Collection[str], without: Collection[str] = ()) -> list[Path]:
     """`start` and every file of the `packages` (names like `nightowl.data`) that it imports, directly or through them.
 
-    `root` is the folder that module names count from. In order of path; a package's `__init__.py` counts where it is run.
+    `root` is the folder that module names count from. In order of path; a package's `__init__.py` counts where it is run. The
+    modules `without` are left out, and what only they import.
     """
     found, ahead = set[Path](), [start]
     while ahead:
         file = ahead.pop()
         if file not in found:
             found.add(file)
-            names = {name for imported in _imports(file) for name in _with_parents(imported)}
+            names = {name for imported in _imports(file) for name in _with_parents(imported)} - set(without)
             ahead += [path for name in names if _within(name, packages) for path in _files(name, root)]
     return sorted(found)
 
