@@ -1,4 +1,4 @@
-"""Waiting for another process in a way that can be interrupted, and ending with the one that started us.
+"""Waiting for another process in a way that can be interrupted, ending with the one that started us, and being asked twice.
 
 With several threads about, the kernel may hand a signal to any of them, and a main thread that is blocked in `waitpid` or
 `read` then hears of it only when the call returns: hours later, for a training. So nothing here blocks for long.
@@ -7,13 +7,18 @@ With several threads about, the kernel may hand a signal to any of them, and a m
 import ctypes
 import os
 import select
+import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
 
 _MOMENT_SECONDS = 0.5
 _CHUNK_BYTES = 1 << 16
 _DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG, linux/prctl.h
+ALREADY = "already stopping: what runs saves its state first, and the same command goes on from there; please wait"
 
 
 def ask_for_signal_when_parent_ends(number: int) -> None:
@@ -21,6 +26,30 @@ def ask_for_signal_when_parent_ends(number: int) -> None:
     it would go on."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_DEATH_SIGNAL, number)
+
+
+def say_at_once(line: str) -> None:
+    """A line on standard error, also from a signal handler that comes in the middle of another one's writing."""
+    with suppress(OSError):
+        os.write(2, f"{line}\n".encode())
+
+
+@contextmanager
+def impatience_answered() -> Iterator[None]:
+    """For the duration of the block, which must be bounded in time, a Ctrl-C is answered with a line and interrupts nothing.
+    Only the main thread is ever interrupted by one."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def answer(number: int, frame: FrameType | None) -> None:
+        say_at_once(ALREADY)
+
+    before = signal.signal(signal.SIGINT, answer)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def wait(process: "subprocess.Popen[bytes]") -> int:

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from nightowl.processes import lines, wait
+from nightowl.processes import ALREADY, impatience_answered, lines, wait
 
 
 def python(code: str) -> "subprocess.Popen[bytes]":
@@ -41,6 +41,26 @@ def test_a_signal_that_another_thread_takes_interrupts_within_a_moment(blocked_i
     finally:
         os.kill(process.pid, signal.SIGKILL)
         process.communicate()
+
+
+def test_an_interruption_of_what_stops_is_answered_and_interrupts_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with impatience_answered():
+        os.kill(os.getpid(), signal.SIGINT)
+    assert capfd.readouterr().err == ALREADY + "\n"
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_thread_leaves_interruptions_to_the_main_one() -> None:
+    def stops() -> None:
+        with impatience_answered():
+            done.append(signal.getsignal(signal.SIGINT))
+
+    done: list[object] = []
+    thread = threading.Thread(target=stops)
+    thread.start()
+    thread.join()
+    assert done == [signal.getsignal(signal.SIGINT)]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel's doing, on Linux only")

@@ -1,7 +1,8 @@
 """A long command in front of a terminal: the process itself hears Ctrl-C, and what it started does not.
 
 A terminal sends Ctrl-C to every process of the foreground group. A flow has to stop in order (training commits, then DVC, then
-Prefect's server), so it runs in a session of its own, and each request to stop is passed on to it alone.
+Prefect's server), so it runs in a session of its own, and a request to stop is passed on to it alone. An impatient second one
+is answered with a line instead: it would cut short what saves a training's state.
 """
 
 import os
@@ -13,18 +14,27 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
-from nightowl.processes import ask_for_signal_when_parent_ends, wait
+from nightowl.processes import ALREADY, ask_for_signal_when_parent_ends, say_at_once, wait
 
 _GROUP_SECONDS = 10
+_PATIENCE_SECONDS = 130  # an orderly stop takes at most so long: a stage's commit, then DVC
 _REQUESTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def run_in_foreground(command: Sequence[str], folder: Path) -> int:
-    """Run `command` in `folder`, with our input and output; returns its exit code. A request to stop reaches it as SIGINT."""
+    """Run `command` in `folder`, with our input and output; returns its exit code. A request to stop reaches it as SIGINT, and
+    another one only when it should long have ended."""
     sys.stdout.flush()
     process = subprocess.Popen(command, cwd=folder, start_new_session=True, preexec_fn=_interrupt_with_parent)  # noqa: PLW1509
 
+    asked: list[float] = []
+
     def pass_on(number: int, frame: FrameType | None) -> None:
+        now = time.monotonic()
+        if asked and now - asked[-1] < _PATIENCE_SECONDS:
+            say_at_once(ALREADY)
+            return
+        asked.append(now)
         process.send_signal(signal.SIGINT)
 
     before = {number: signal.signal(number, pass_on) for number in _REQUESTS}

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from nightowl.errors import Interrupted, NightowlError, Preempted, StageFailed, UserError
-from nightowl.processes import ask_for_signal_when_parent_ends
+from nightowl.processes import ask_for_signal_when_parent_ends, impatience_answered
 from nightowl.settings import as_environment
 from nightowl.stages.frame import StageOutcome
 from nightowl.stages.workspace import Workspace
@@ -81,7 +81,12 @@ def failure(workspace: Workspace, stage: str, code: int) -> NightowlError | None
 
 def stop(process: "subprocess.Popen[bytes]", leader: Path, commit_seconds: float = COMMIT_SECONDS) -> None:
     """Ask the stage's leader to stop, wait for its commit, then let DVC end. A signal to the group would end DVC at once and
-    leave a training that still saves."""
+    leave a training that still saves. A Ctrl-C meanwhile is answered, and changes nothing."""
+    with impatience_answered():
+        _stop(process, leader, commit_seconds)
+
+
+def _stop(process: "subprocess.Popen[bytes]", leader: Path, commit_seconds: float) -> None:
     if ask_to_stop(leader):
         deadline = time.monotonic() + commit_seconds
         while process.poll() is None and time.monotonic() < deadline:

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from nightowl.errors import Preempted, SettingsError, StageFailed
 from nightowl.files import write_record
-from nightowl.processes import wait
+from nightowl.processes import ALREADY, say_at_once, wait
 from nightowl.records import Record
 from nightowl.settings import Settings
 
@@ -112,9 +112,16 @@ def _conclude(code: int, reports: list[RankReport]) -> None:
 
 @contextmanager
 def _stops_passed_on(agent: "subprocess.Popen[bytes]") -> Iterator[None]:
-    """SIGTERM and SIGINT go to the ranks, and only there: this process ends when they have."""
+    """SIGTERM and SIGINT go to the ranks, and only there: this process ends when they have. Once: asked again, torchrun would
+    end ranks that still save."""
+    asked = False
 
     def pass_on(number: int, frame: FrameType | None) -> None:
+        nonlocal asked
+        if asked:
+            say_at_once(ALREADY)
+            return
+        asked = True
         agent.send_signal(signal.SIGTERM)
 
     before = {number: signal.signal(number, pass_on) for number in (signal.SIGTERM, signal.SIGINT)}

@@ -13,6 +13,7 @@ from types import FrameType
 from typing import Any, Protocol
 
 from nightowl.errors import Preempted
+from nightowl.processes import ALREADY, say_at_once
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -55,6 +56,8 @@ class SignalStop:
         self._pass_on(before)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
+        if self._received and number == signal.SIGINT:  # somebody at the keyboard
+            say_at_once(ALREADY)
         self._received.append(signal.Signals(number))
 
     def _pass_on(self, before: Mapping[signal.Signals, Any]) -> None:

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 from nightowl.commands.foreground import run_in_foreground
+from nightowl.processes import ALREADY
 
 # Starts a server of its own, says its process id, and is then killed without a chance to end it.
 KILLED = """
@@ -21,6 +22,18 @@ open(sys.argv[1], "w").write("runs")
 try:
     time.sleep(60)
 except KeyboardInterrupt:
+    sys.exit(130)
+"""
+# Saves for a while when interrupted, and loses it when interrupted again.
+SAVES = """
+import sys, time
+open(sys.argv[1], "w").write("runs")
+try:
+    time.sleep(60)
+except KeyboardInterrupt:
+    print("saving", flush=True)
+    time.sleep(1.5)
+    open(sys.argv[1], "w").write("saved")
     sys.exit(130)
 """
 FRONT = """
@@ -65,3 +78,30 @@ def test_a_request_to_stop_reaches_the_command_as_an_interrupt(tmp_path: Path) -
             until_written(said)
             os.kill(front.pid, request)
             assert front.wait(20) == 130
+
+
+def test_an_impatient_second_request_is_answered_in_one_line_and_cuts_nothing_short(tmp_path: Path) -> None:
+    said = tmp_path / "said"
+    command = [sys.executable, "-c", FRONT, SAVES, str(said)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as front:
+        until_written(said)
+        os.kill(front.pid, signal.SIGINT)
+        assert front.stdout is not None and front.stdout.readline() == "saving\n"
+        os.kill(front.pid, signal.SIGINT)
+        _, answer = front.communicate(timeout=20)
+    assert (front.returncode, said.read_text()) == (130, "saved")
+    assert answer == ALREADY + "\n"
+
+
+def test_what_does_not_end_hears_a_late_request_again(tmp_path: Path) -> None:
+    said = tmp_path / "said"
+    impatient = FRONT.replace("sys.exit(", "import nightowl.commands.foreground as f; f._PATIENCE_SECONDS = 0.1\nsys.exit(")
+    stubborn = SAVES.replace("1.5", "60")
+    with subprocess.Popen([sys.executable, "-c", impatient, stubborn, str(said)], stdout=subprocess.PIPE, text=True) as front:
+        until_written(said)
+        os.kill(front.pid, signal.SIGINT)
+        assert front.stdout is not None and front.stdout.readline() == "saving\n"
+        time.sleep(0.3)
+        os.kill(front.pid, signal.SIGINT)
+        assert front.wait(20) != 0
+    assert said.read_text() == "runs"

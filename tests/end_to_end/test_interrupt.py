@@ -62,10 +62,13 @@ def test_a_night_stopped_and_then_killed_goes_on_and_leaves_nobody_behind(tmp_pa
     night = started(checkout, "nightowl", "demo", "--images", "48")
     before = until_line(night, "epoch 2/25")
     os.killpg(night.pid, signal.SIGINT)
+    time.sleep(0.3)
+    os.killpg(night.pid, signal.SIGINT)
     rest = rest_of(night)
     assert night.wait(60) == 130, before + rest
     assert "run the same command again" in rest
     assert "epoch 25/25" not in rest
+    assert rest.count("already stopping") == 1 and "Traceback" not in rest
     assert processes_in(checkout.root) == {}
     assert checkout.check("git", "worktree", "list").count("\n") == 1
 

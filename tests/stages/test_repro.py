@@ -1,5 +1,7 @@
+import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -7,6 +9,7 @@ import pytest
 
 from nightowl.errors import Interrupted, NightowlError, Preempted, StageFailed, UserError
 from nightowl.files import write_atomic, write_record
+from nightowl.processes import ALREADY
 from nightowl.settings import Settings
 from nightowl.stages import repro
 from nightowl.stages.frame import StageOutcome
@@ -16,9 +19,10 @@ from nightowl.stages.workspace import Workspace
 COMMITS = """
 import os, pathlib, signal, sys, time
 def commit(*_):
+    time.sleep(0.6 if "slowly" in sys.argv[1] else 0)
     pathlib.Path("committed").write_text("yes")
     sys.exit(0)
-signal.signal(signal.SIGTERM, commit if sys.argv[1] == "commits" else lambda *_: None)
+signal.signal(signal.SIGTERM, commit if "commits" in sys.argv[1] else lambda *_: None)
 pathlib.Path("leader.new").write_text(str(os.getpid()))
 os.rename("leader.new", "leader")
 time.sleep(60)
@@ -38,6 +42,15 @@ def test_a_stage_that_is_asked_to_stop_may_commit(tmp_path: Path) -> None:
     process = begun(tmp_path, "commits")
     repro.stop(process, tmp_path / "leader")
     assert process.returncode == 0 and (tmp_path / "committed").exists()
+
+
+def test_an_impatient_ctrl_c_meanwhile_loses_no_commit(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    process = begun(tmp_path, "commits slowly")
+    impatience = threading.Timer(0.2, signal.pthread_kill, (threading.get_ident(), signal.SIGINT))
+    impatience.start()
+    repro.stop(process, tmp_path / "leader")
+    assert process.returncode == 0 and (tmp_path / "committed").exists()
+    assert capfd.readouterr().err == ALREADY + "\n"
 
 
 def test_one_that_does_not_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,8 +1,15 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+
 import pytest
 
 from nightowl.errors import Preempted, SettingsError, StageFailed
+from nightowl.processes import ALREADY
 from nightowl.settings import Settings
-from nightowl.training.launch import Hosts, RankReport, _conclude, command
+from nightowl.training.launch import Hosts, RankReport, _conclude, _stops_passed_on, command
 
 FAILED = RankReport(rank=1, preempted=False, message="out of memory in training with one image")
 STOPPED = RankReport(rank=0, preempted=True, message="asked to stop (SIGTERM); run it again and it goes on")
@@ -37,6 +44,23 @@ def test_several_hosts_without_a_place_to_meet_are_refused() -> None:
 def test_how_ranks_ended_is_told(code: int, reports: list[RankReport], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         _conclude(code, reports)
+
+
+def test_ranks_that_save_are_not_asked_twice(capfd: pytest.CaptureFixture[str]) -> None:
+    """Torchrun, asked again, would end them at once."""
+    saves = (
+        "import signal, time; heard = []; signal.signal(15, lambda *_: heard.append(1)); print('ready', flush=True)\n"
+        "while not heard: time.sleep(0.05)\n"
+        "time.sleep(1); raise SystemExit(len(heard))"
+    )
+    with subprocess.Popen([sys.executable, "-c", saves], stdout=subprocess.PIPE) as agent:
+        assert agent.stdout is not None and agent.stdout.readline() == b"ready\n"
+        with _stops_passed_on(agent):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.4)
+            os.kill(os.getpid(), signal.SIGINT)
+            assert agent.wait(20) == 1
+    assert capfd.readouterr().err == ALREADY + "\n"
 
 
 def test_a_good_end_is_silent() -> None:

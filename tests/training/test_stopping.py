@@ -8,6 +8,7 @@ from types import FrameType
 import pytest
 
 from nightowl.errors import Preempted
+from nightowl.processes import ALREADY
 from nightowl.training.stopping import AnyStop, SaveRequest, SignalStop
 
 
@@ -34,6 +35,24 @@ def test_a_signal_is_noted_and_passed_on_at_the_end(number: int, error: type[Bas
         work(stop)
     assert reached == [f"asked to stop ({signal.Signals(number).name})"]
     assert signal.getsignal(signal.SIGTERM) is preempt
+
+
+def test_a_second_interruption_is_answered_and_the_first_one_counts(capfd: pytest.CaptureFixture[str]) -> None:
+    answers: list[str] = []
+
+    def work(stop: SignalStop) -> None:
+        for number in (
+            signal.SIGTERM,
+            signal.SIGTERM,
+            signal.SIGINT,
+        ):  # a group's leader and torchrun may both ask: no impatience
+            os.kill(os.getpid(), number)
+            answers.append(capfd.readouterr().err)
+        assert stop.reason() == "asked to stop (SIGTERM)"
+
+    with pytest.raises(Preempted, match="it is known why"), SignalStop().listening() as stop:
+        work(stop)
+    assert answers == ["", "", ALREADY + "\n"]
 
 
 def be_killed_and_raise(error: Exception) -> None:
