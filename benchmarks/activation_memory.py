@@ -44,7 +44,7 @@ def peak_bytes(model: str, side: int, num_images: int, recompute: bool) -> int:
     with LiveBytes() as held:
         loss, _ = learner.criterion(learner.model(targets["img"]), targets, True)
         loss.backward()
-    return held.peak
+    return int(held.peak)
 
 
 def main() -> None:

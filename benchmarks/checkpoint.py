@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from ultralytics.nn import tasks
 
 from nightowl.checkpoint.commits import Moment
 from nightowl.checkpoint.identity import Identity
@@ -28,7 +29,6 @@ from nightowl.checkpoint.saver import Saver
 from nightowl.checkpoint.serialise import State
 from nightowl.cloud.bucket import FolderBucket
 from nightowl.training.architecture import architecture
-from nightowl.training.yolo import tasks
 
 ROUNDS, STEPS_A_STATE, STATES = 5, 4, 3
 IMAGE_SIZE, BATCH = 160, 2

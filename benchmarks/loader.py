@@ -22,6 +22,7 @@ import cv2
 import numpy as np
 import torch
 
+from nightowl.data.augment.colour import apply_gains
 from nightowl.data.cache.build import Means, build_cache
 from nightowl.data.cache.opening import recipe
 from nightowl.data.cache.packed import PackedImages
@@ -49,7 +50,8 @@ SIZES = [(640, 480), (800, 600), (1024, 768), (1280, 720), (480, 640), (720, 128
 def write_images(folder: Path, number: int) -> tuple[PackedImages, Labels]:
     """A YOLO data set of `number` images with 7 boxes each in `folder`, and the same as our prepared cache, raw."""
     random = np.random.default_rng(0)
-    (folder / "images").mkdir(), (folder / "labels").mkdir()
+    (folder / "images").mkdir()
+    (folder / "labels").mkdir()
     images = []
     for index in range(number):
         width, height = SIZES[index % len(SIZES)]
@@ -133,10 +135,11 @@ def limit() -> Iterator[tuple[str, Callable[[], Any]]]:
     yield "copy", lambda: np.copyto(other, image)
     yield "resize 582 to 640", lambda: cv2.resize(source, (SIDE, SIDE), dst=other)
     yield "split to planes", lambda: cv2.split(image, list(planes))
+    yield "colour, in place", lambda: apply_gains(planes, (0.01, 0.3, 0.2))
     yield "BGR to HSV", lambda: cv2.cvtColor(image, cv2.COLOR_BGR2HSV, dst=other)
     yield "three tables on planes", lambda: [cv2.LUT(plane, planes[0, 0, :256], dst=plane) for plane in planes]
     yield "HSV to RGB", lambda: cv2.cvtColor(hsv, cv2.COLOR_HSV2RGB, dst=other)
-    yield "warpAffine", lambda: cv2.warpAffine(image, np.float32([[1.1, 0, 3], [0, 1.1, 4]]), (SIDE, SIDE), dst=other)
+    yield "warpAffine", lambda: cv2.warpAffine(image, np.array([[1.1, 0, 3], [0, 1.1, 4]], np.float32), (SIDE, SIDE), dst=other)
 
 
 def milliseconds(call: Callable[[], Any], number: int = 50) -> float:

@@ -15,6 +15,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from types import SimpleNamespace
@@ -28,6 +29,7 @@ from nightowl.data.cache.build import Means, Recipe, build_cache, pixels_of
 from nightowl.data.cache.forms import Form
 from nightowl.data.cache.packed import PackedImages
 from nightowl.data.cache.reading import open_packed
+from nightowl.data.cache.whole import LastDecoded
 from nightowl.data.images import read_size
 from nightowl.data.manifest import Image
 from nightowl.files import sha256_file
@@ -55,7 +57,7 @@ def make_sources(folder: Path, num_images: int) -> list[Image]:
     for number in range(num_images):
         width, height = SHAPES[number % len(SHAPES)]
         places = [(draw.integers(0, len(f) - height), draw.integers(0, len(f) - width)) for f in fields]
-        pixels = sum(f[y : y + height, x : x + width] for f, (y, x) in zip(fields, places, strict=True))
+        pixels = np.sum([f[y : y + height, x : x + width] for f, (y, x) in zip(fields, places, strict=True)], axis=0)
         PIL.Image.fromarray(pixels.clip(0, 255).astype(np.uint8)).save(folder / f"{number:05}.jpg", quality=90)
     return listed(folder)
 
@@ -76,9 +78,9 @@ def jpeg_bytes(images: Sequence[Image], source: Path, home: Path) -> None:
     """Bytes on disk of the JPEG form against Pillow's JPEGs of the same pixels at the same quality; PSNR of both."""
     packed = open_packed(build_cache(images, source, JPEG, home, QUIET))
     on_disk = sum(path.stat().st_size for path in packed.index.parents[1].rglob("*") if path.is_file())
-    theirs, ours_db, theirs_db = 0, [], []
+    theirs, ours_db, theirs_db, whole = 0, [], [], LastDecoded(source)
     for number, image in enumerate(images):
-        pixels, buffer = pixels_of(image, source, RAW), io.BytesIO()
+        pixels, buffer = pixels_of(image, whole, RAW), io.BytesIO()
         PIL.Image.fromarray(pixels[:, :, ::-1]).save(buffer, "JPEG", quality=QUALITY)
         theirs += buffer.tell()
         ours_db.append(psnr(packed.image(number), pixels))
@@ -172,8 +174,8 @@ def rebuild(images: Sequence[Image], source: Path, folder: Path, repeats: int) -
     ratios: dict[str, list[float]] = {"process": [], "wall": []}
     for repeat in range(repeats):
         home = folder / f"rebuild-{repeat}"
-        full = timed(lambda home=home: build_cache(images[num_new:], source, RAW, home, QUIET))
-        more = timed(lambda home=home: build_cache(images, source, RAW, home, QUIET))
+        full = timed(partial(build_cache, images[num_new:], source, RAW, home, QUIET))
+        more = timed(partial(build_cache, images, source, RAW, home, QUIET))
         for name, part, whole in zip(ratios, more, full, strict=True):
             ratios[name].append(part / whole)
         rates.append(len(images) / full[0])
