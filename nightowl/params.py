@@ -178,8 +178,10 @@ class SliceRule(Section):
     pattern: str | None = Field(
         None, description="regular expression on the path; one slice for each value of its first group, or of all it matches"
     )
-    column: str | None = Field(None, description="column of a CSV file beside the data; one slice for each value")
-    table: str | None = Field(None, description="that file inside the source; its column `image` names each image by its path")
+    column: str | None = Field(None, description="column of a CSV or parquet file beside the data; one slice for each value")
+    table: str | None = Field(
+        None, description="that file inside the source; its column `image` names images as that of data.split.group_table does"
+    )
 
     @model_validator(mode="after")
     def _check(self) -> "SliceRule":

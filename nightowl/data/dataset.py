@@ -9,7 +9,7 @@ from pathlib import Path
 from nightowl.data.findings import Finding
 from nightowl.data.formats.detect import list_source
 from nightowl.data.formats.listing import Layout, Listing
-from nightowl.data.group_table import read_groups
+from nightowl.data.image_table import read_groups
 from nightowl.data.images import Size, read_size
 from nightowl.data.manifest import SPLITS, Box, Split
 from nightowl.data.overlap import one_split_each

@@ -11,9 +11,9 @@ from nightowl.cloud.mirror import PullReport
 from nightowl.data.figures import figures_of
 from nightowl.data.findings import Finding, write_findings
 from nightowl.data.golden import GoldenImage, golden_text, read_golden
+from nightowl.data.image_table import read_columns
 from nightowl.data.manifest import Manifest, write_manifest
 from nightowl.data.pin import build_manifest
-from nightowl.data.slice_table import read_columns
 from nightowl.evaluation.budget import write_history
 from nightowl.evaluation.champion import ChampionRecord, write_champion
 from nightowl.evaluation.slices import SliceFacts

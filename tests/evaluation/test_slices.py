@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from nightowl.data.manifest import Image
-from nightowl.data.slice_table import read_columns
 from nightowl.errors import DataError
 from nightowl.evaluation.average_precision import average_precision
 from nightowl.evaluation.matches import precompute_matches
@@ -94,35 +93,6 @@ def test_a_slice_without_an_object_has_no_figures() -> None:
     matches = precompute_matches(truth_of(CLASSES, empty), detections, 100)
     measured = slice_metrics(matches, [Slice(name="one", images=(images[0].path,))])[0]
     assert (measured.num_images, measured.num_truth, measured.map50, measured.map50_95) == (1, 0, None, None)
-
-
-def test_columns_are_read_from_a_table_beside_the_data(tmp_path: Path) -> None:
-    (tmp_path / "images.csv").write_text("image,line,shift\nlot1/a.png, A ,1\nlot2/c.png,,2\nunknown.png,B,1\n")
-    assert read_columns(tmp_path, [LINE, SliceRule(name="lot", pattern="x")], PATHS) == {"line": {"lot1/a.png": "A"}}
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (None, r"images\.csv: no such file inside .*; it holds nothing"),
-        ("image,shift\n", "no column line; it has image, shift"),
-        ("image,line\nlot1/a.png,A\nlot1/a.png,B\n", r"line 3: lot1/a\.png has line A and B; keep one row"),
-        ("image,line\nx.png,A\n", "names none of the 4 images; expected paths such as lot1/a.png"),
-    ],
-)
-def test_a_table_that_cannot_be_used_is_said(tmp_path: Path, text: str | None, message: str) -> None:
-    if text is not None:
-        (tmp_path / "images.csv").write_text(text)
-    with pytest.raises(DataError, match=message):
-        read_columns(tmp_path, [LINE], PATHS)
-
-
-def test_a_table_outside_the_source_is_not_read(tmp_path: Path) -> None:
-    (tmp_path / "images.csv").write_text("image,line\nlot1/a.png,A\n")
-    (tmp_path / "source").mkdir()
-    rule = SliceRule(name="line", table="../images.csv", column="line")
-    with pytest.raises(DataError, match="no such file inside"):
-        read_columns(tmp_path / "source", [rule], PATHS)
 
 
 def test_pinned_values_that_are_absent_are_none_and_broken_ones_are_said(tmp_path: Path) -> None:

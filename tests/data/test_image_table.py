@@ -4,11 +4,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from nightowl.data.group_table import read_groups
+from nightowl.data.image_table import read_columns, read_groups
 from nightowl.errors import DataError
-from nightowl.params import SplitParams
+from nightowl.params import SliceRule, SplitParams
 
 PATHS = ["images/a.png", "images/b.png"]
+IN_LOTS = ("lot1/a.png", "lot1/b.png", "lot2/c.png", "other/d.png")
+LINE = SliceRule(name="line", table="images.csv", column="line")
 TABLE = SplitParams(group_table="lots.csv", group_column="lot")
 
 
@@ -42,10 +44,11 @@ def test_a_parquet_table_and_other_column_names_do_as_well(tmp_path: Path) -> No
         (None, r"data\.split\.group_table: lots\.csv: no such file inside"),
         ("name,lot\na,1\n", "no column image; it has name, lot"),
         ("", "no column image or lot; it has none"),
-        ("image,lot\na,1\n", r"no row for 1 of 2 images, first images/b\.png; every image needs a lot"),
-        ("image,lot\na,\nb,2\n", "a row with image 'a' and lot ''; fill in both"),
-        ("image,lot\na,1\na,2\nb,1\n", "a is in 1 and in 2; keep one row"),
-        ("image,lot\na,1\na.png,2\nb,1\n", r"images/a\.png: rows put it into 1 and 2"),
+        ("image,lot\na,1\n", r"no lot for 1 of 2 images, first images/b\.png; every image needs a lot"),
+        ("image,lot\na,\nb,2\n", r"no lot for 1 of 2 images, first images/a\.png"),
+        ("image,lot\na,1\nb,2\n,3\n", "a row with lot '3' and no image; fill it in"),
+        ("image,lot\na,1\na,2\nb,1\n", "a has lot 1 and 2; keep one row"),
+        ("image,lot\na,1\na.png,2\nb,1\n", r"images/a\.png: rows give it lot 1 and 2"),
     ],
 )
 def test_a_table_that_does_not_say_it_is_refused(tmp_path: Path, text: str | None, message: str) -> None:
@@ -64,3 +67,38 @@ def test_a_table_that_is_not_parquet_is_said(tmp_path: Path) -> None:
 def test_a_table_outside_the_source_is_not_read(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no such file inside"):
         read_groups(tmp_path, SplitParams(group_table="../lots.csv", group_column="lot"), PATHS)
+
+
+def test_columns_are_read_from_a_table_beside_the_data(tmp_path: Path) -> None:
+    (tmp_path / "images.csv").write_text("image,line,shift\nlot1/a.png, A ,1\nlot2/c.png,,2\nunknown.png,B,1\n")
+    assert read_columns(tmp_path, [LINE, SliceRule(name="lot", pattern="x")], IN_LOTS) == {"line": {"lot1/a.png": "A"}}
+
+
+def test_slices_and_groups_read_the_same_tables(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"image": ["a", "c.png"], "line": ["A", "B"]}), tmp_path / "images.parquet")
+    rule = SliceRule(name="line", table="images.parquet", column="line")
+    assert read_columns(tmp_path, [rule], IN_LOTS) == {"line": {"lot1/a.png": "A", "lot2/c.png": "B"}}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, r"evaluate\.slices: line: images\.csv: no such file inside .*; it holds nothing"),
+        ("image,shift\n", "no column line; it has image, shift"),
+        ("image,line\nlot1/a.png,A\nlot1/a.png,B\n", r"lot1/a\.png has line A and B; keep one row"),
+        ("image,line\nx.png,A\n", "names none of the 4 images; expected paths such as lot1/a.png"),
+    ],
+)
+def test_a_table_of_slices_that_cannot_be_used_is_said(tmp_path: Path, text: str | None, message: str) -> None:
+    if text is not None:
+        (tmp_path / "images.csv").write_text(text)
+    with pytest.raises(DataError, match=message):
+        read_columns(tmp_path, [LINE], IN_LOTS)
+
+
+def test_a_table_of_slices_outside_the_source_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "images.csv").write_text("image,line\nlot1/a.png,A\n")
+    (tmp_path / "source").mkdir()
+    rule = SliceRule(name="line", table="../images.csv", column="line")
+    with pytest.raises(DataError, match="no such file inside"):
+        read_columns(tmp_path / "source", [rule], IN_LOTS)
