@@ -1,4 +1,7 @@
-"""Which class names a data set has, in which order: the layout's own, or those of `data.classes`, which then decide."""
+"""Which class names a data set has, in which order: the layout's own, or those of `data.classes`, which then decide.
+
+A box of another name than those of `data.classes` is a finding in every layout, and what is done about it is a policy.
+"""
 
 import re
 from collections.abc import Sequence
@@ -24,19 +27,12 @@ def check_names(names: Sequence[object], where: str) -> tuple[str, ...]:
     return texts
 
 
-def class_order(found: Sequence[str], used: set[str], wanted: tuple[str, ...] | None, where: str) -> tuple[str, ...]:
-    """The classes in order: `wanted` (params data.classes) where given, else `found`.
+def class_order(found: Sequence[str], wanted: tuple[str, ...] | None) -> tuple[str, ...]:
+    """The classes in order: `wanted` (params data.classes) where given, else `found`. Raises DataError as `check_names`."""
+    return tuple(found) if wanted is None else check_names(wanted, "params data.classes")
 
-    Raises:
-        DataError: when a name that boxes use is not among `wanted`.
-    """
-    if wanted is None:
-        return tuple(found)
-    classes = check_names(wanted, "params data.classes")
-    unknown = sorted(used - set(classes))
-    if unknown:
-        raise DataError(
-            f"{where}: boxes of {', '.join(map(repr, unknown))}, which params data.classes does not name "
-            f"({', '.join(classes)}); add the name there or correct the labels"
-        )
-    return classes
+
+def not_among(name: str, classes: Sequence[str]) -> str:
+    """What is wrong with a box of `name`, which is none of the `classes` of params."""
+    named = ", ".join(classes)
+    return f"class {name!r}, which params data.classes does not name ({named}); add the name there or correct the label"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nightowl.data.findings import Action, Finding, Kind
-from nightowl.data.formats.classes import check_names, class_order
+from nightowl.data.formats.classes import check_names, class_order, not_among
 from nightowl.data.formats.listing import Labelled, Listing, content_of, inside, read_text, relative, require_folder
 from nightowl.data.manifest import SPLITS, Box, Split
 from nightowl.errors import DataError
@@ -45,10 +45,7 @@ def coco_evidence(root: Path, params: DataParams) -> list[str]:
 def list_coco(root: Path, params: DataParams) -> Listing:
     """The data set in `root`. Raises DataError on a broken file, or two files for one split."""
     files = _parsed(root, params)
-    names = _class_names(files)
-    used = {name for file in files for name in _used_names(file, root)}
-    where = ", ".join(file.path for file in files)
-    classes = class_order(names, used, params.classes, where)
+    classes = class_order(_class_names(files), params.classes)
     images, findings = list[Labelled](), list[Finding]()
     for file in files:
         listed, faults = _labelled(root, params, file, classes)
@@ -163,13 +160,6 @@ def _class_names(files: list[CocoFile]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _used_names(file: CocoFile, root: Path) -> set[str]:
-    """The class names that boxes of one file have."""
-    known = _by_id(file)
-    numbers = {_whole(row, "category_id", root / file.path) for row in file.annotations}
-    return {known[number] for number in numbers if number in known}
-
-
 def _labelled(root: Path, params: DataParams, file: CocoFile, classes: tuple[str, ...]) -> tuple[list[Labelled], list[Finding]]:
     paths, findings = _paths(root, params, file)
     names = _by_id(file)
@@ -181,10 +171,14 @@ def _labelled(root: Path, params: DataParams, file: CocoFile, classes: tuple[str
             if not isinstance(image_id, int) or image_id not in absent:
                 findings.append(_finding("label_without_image", file.path, f"{said}: no image id {image_id}"))
             continue
-        corners, number = _corners(row.get("bbox")), _whole(row, "category_id")
+        corners, number = _corners(row.get("bbox")), _whole(row, "category_id", root / file.path)
         if number not in names:
             ids = ", ".join(map(str, sorted(names)))
             detail = f"{said}: category id {number}, but the file has {len(names)} categories (ids {ids}); add or correct it"
+            findings.append(_finding("unknown_class", paths[image_id], detail, "box quarantined"))
+            continue
+        if names[number] not in classes:
+            detail = f"{said}: {not_among(names[number], classes)}"
             findings.append(_finding("unknown_class", paths[image_id], detail, "box quarantined"))
             continue
         if corners is None:

@@ -11,7 +11,7 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path, PurePosixPath
 
 from nightowl.data.findings import Finding
-from nightowl.data.formats.classes import class_order
+from nightowl.data.formats.classes import class_order, not_among
 from nightowl.data.formats.listing import (
     Labelled,
     Listing,
@@ -64,9 +64,9 @@ def annotation_and_image_folders(root: Path, params: DataParams) -> tuple[Path, 
 
 
 def list_voc(root: Path, params: DataParams) -> Listing:
-    """The data set in `root`, before lists of names. Raises DataError when parts are missing or data.classes lacks a name."""
+    """The data set in `root`, before lists of names. Raises DataError when parts are missing."""
     annotations, images = annotation_and_image_folders(root, params)
-    by_stem = _by_stem(root, images)
+    by_stem, wanted = _by_stem(root, images), None if params.classes is None else class_order((), params.classes)
     read: dict[str, list[NamedBox]] = {}
     findings: list[Finding] = []
     for file in walk_files(annotations):
@@ -76,14 +76,14 @@ def list_voc(root: Path, params: DataParams) -> Listing:
         if image is None:
             findings.append(_finding("label_without_image", relative(root, file), "no image of this name", "left out"))
             continue
-        boxes, faults = _read_xml(file, image)
+        boxes, faults = _read_xml(file, image, wanted)
         findings += faults
         if boxes is not None:
             read[image] = boxes
     findings += [
         _finding("image_without_label", image, "no XML file: not annotated", "left out") for image in sorted(by_stem.values())
     ]
-    classes = _classes(root, annotations, read, params)
+    classes = class_order(sorted({name for boxes in read.values() for name, _ in boxes}), params.classes)
     folders = [split_of_folder(image) for image in read]
     by_folder = "train" in folders and None not in folders
     listed = tuple(
@@ -133,7 +133,7 @@ def _stem(path: Path) -> str:
     return PurePosixPath(path.as_posix()).with_suffix("").as_posix()
 
 
-def _read_xml(file: Path, image: str) -> tuple[list[NamedBox] | None, list[Finding]]:
+def _read_xml(file: Path, image: str, wanted: tuple[str, ...] | None) -> tuple[list[NamedBox] | None, list[Finding]]:
     """The named boxes of one file (class index not set yet), or None when the file cannot be read, and the findings."""
     content = file.read_bytes()
     if b"<!DOCTYPE" in content or b"<!ENTITY" in content:
@@ -147,6 +147,9 @@ def _read_xml(file: Path, image: str) -> tuple[list[NamedBox] | None, list[Findi
         box = _read_object(element)
         if isinstance(box, str):
             findings.append(_finding("unparsable_label", image, f"{file.name} object {number}: {box}", "left out"))
+        elif wanted is not None and box[0] not in wanted:
+            detail = f"{file.name} object {number}: {not_among(box[0], wanted)}"
+            findings.append(_finding("unknown_class", image, detail, "box quarantined"))
         else:
             boxes.append(box)
     return boxes, findings
@@ -164,17 +167,6 @@ def _read_object(element: ElementTree.Element) -> NamedBox | str:
     if not all(map(math.isfinite, (x1, y1, x2, y2))):
         return f"bndbox {written}: expected finite numbers"
     return name, Box(-1, x1, y1, x2, y2, ignore=(element.findtext("difficult") or "0").strip() == "1")
-
-
-def _classes(root: Path, annotations: Path, read: dict[str, list[NamedBox]], params: DataParams) -> tuple[str, ...]:
-    """`data.classes`, or every name found, sorted."""
-    used: dict[str, str] = {}
-    for image, boxes in sorted(read.items()):
-        for name, _ in boxes:
-            used.setdefault(name, image)
-    unknown = [name for name in sorted(used) if params.classes is not None and name not in params.classes]
-    where = f"{annotations}" + (f" (first for image {used[unknown[0]]})" if unknown else "")
-    return class_order(sorted(used), set(used), params.classes, where)
 
 
 def _finding(kind: str, path: str, detail: str, action: str) -> Finding:

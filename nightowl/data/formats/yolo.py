@@ -27,7 +27,7 @@ from nightowl.data.formats.listing import (
     require_folder,
     split_of_folder,
 )
-from nightowl.data.formats.yolo_labels import once_each, parse_labels, stray_labels
+from nightowl.data.formats.yolo_labels import Names, once_each, parse_labels, stray_labels
 from nightowl.data.manifest import SPLITS, Box, Split
 from nightowl.errors import DataError
 from nightowl.params import DataParams
@@ -50,15 +50,18 @@ def list_yolo(root: Path, params: DataParams) -> Listing:
     if len(yamls) > 1:
         listed = ", ".join(path.name for path in yamls)
         raise DataError(f"{root}: several YOLO descriptions: {listed}; name the one to use in params data.annotations")
+    if yamls and params.images is not None:
+        raise DataError(
+            f"params data.images: {params.images}: {yamls[0]} says itself where its images are (train, val, test); remove "
+            "data.images, or correct the yaml"
+        )
     if yamls:
         where = relative(root, yamls[0])
         names, splits, notes = _read_description(root, yamls[0])
     else:
         where, names, splits, notes = _undescribed(root, params)
-    images, findings, used = _labelled(root, splits, names, where)
-    classes = class_order(names, used, params.classes, where)
-    index = {number: classes.index(name) for number, name in enumerate(names) if name in classes}
-    images = [Labelled(i.path, i.split, tuple(b._replace(class_id=index[b.class_id]) for b in i.boxes)) for i in images]
+    classes = class_order(names, params.classes)
+    images, findings = _labelled(root, splits, Names(names, where, classes))
     found = ", ".join(f"{split} {len(splits[split])}" for split in splits)
     description = ". ".join([f"YOLO layout by {where}: {found} images", *notes])
     return Listing("yolo", classes, tuple(images), "fractions", tuple(findings), description)
@@ -191,13 +194,11 @@ def _undescribed(root: Path, params: DataParams) -> tuple[str, tuple[str, ...], 
     return "its folders", check_names(params.classes, "params data.classes"), splits, []
 
 
-def _labelled(
-    root: Path, splits: dict[Split, list[str]], names: tuple[str, ...], where: str
-) -> tuple[list[Labelled], list[Finding], set[str]]:
+def _labelled(root: Path, splits: dict[Split, list[str]], known: Names) -> tuple[list[Labelled], list[Finding]]:
     findings: list[Finding] = []
     parsed: dict[str, tuple[Box, ...] | None] = {}
     for image in sorted({image for images in splits.values() for image in images}):
-        parsed[image], faults = parse_labels(root, image, names, where)
+        parsed[image], faults = parse_labels(root, image, known)
         findings += faults
     findings += stray_labels(root, set(parsed))
     images = [
@@ -206,5 +207,4 @@ def _labelled(
         for image in listed
         if (boxes := parsed[image]) is not None
     ]
-    used = {names[box.class_id] for image in images for box in image.boxes}
-    return images, once_each(findings), used
+    return images, once_each(findings)

@@ -1,8 +1,8 @@
 """YOLO label files: one object a line, `class cx cy w h` or `class x1 y1 x2 y2 x3 y3 …`, in fractions of the image's sides.
 
 A byte order mark, CRLF, commas between the numbers, tabs and `0.0` for a class are tolerated; the first three are said.
-A line that cannot be read, or whose class id is outside the names, is a finding and is left out; a file that cannot be read
-quarantines its image.
+A line that cannot be read, whose class id is outside the names, or whose name is not among those of params, is a finding and is
+left out; a file that cannot be read quarantines its image.
 """
 
 import math
@@ -10,8 +10,10 @@ import re
 from codecs import BOM_UTF8
 from collections import Counter
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 from nightowl.data.findings import Finding
+from nightowl.data.formats.classes import not_among
 from nightowl.data.formats.listing import is_image, relative
 from nightowl.data.manifest import Box
 
@@ -26,11 +28,16 @@ def label_path(image: str) -> str:
     return PurePosixPath(moved).with_suffix(".txt").as_posix().removeprefix("/")
 
 
-def parse_labels(root: Path, image: str, names: tuple[str, ...], where: str) -> tuple[tuple[Box, ...] | None, list[Finding]]:
-    """The boxes of `image` in fractions (xyxy), None when its label file is unreadable, and what is wrong with it.
+class Names(NamedTuple):
+    """What class ids of label files mean: their `names`, which `where` has, and the `classes` of the data set."""
 
-    `where` is the file that has the `names`.
-    """
+    names: tuple[str, ...]
+    where: str
+    classes: tuple[str, ...]
+
+
+def parse_labels(root: Path, image: str, known: Names) -> tuple[tuple[Box, ...] | None, list[Finding]]:
+    """The boxes of `image` in fractions (xyxy), None when its label file is unreadable, and what is wrong with it."""
     if not (root / image).is_file():
         return None, [_finding("label_without_image", image, "listed, but there is no such file", "left out")]
     path = label_path(image)
@@ -52,15 +59,21 @@ def parse_labels(root: Path, image: str, names: tuple[str, ...], where: str) -> 
             findings.append(
                 _finding("unparsable_label", image, f"{path} line {number}: {box}: {line.strip()[:60]!r}", "left out")
             )
-        elif not 0 <= box.class_id < len(names):
-            detail = (
-                f"{path} line {number}: class id {box.class_id}, but {where} has {len(names)} names "
-                f"(ids 0 to {len(names) - 1}); add the name or correct the label"
-            )
-            findings.append(_finding("unknown_class", image, detail, "box quarantined"))
+        elif (fault := _class_fault(box.class_id, known)) is not None:
+            findings.append(_finding("unknown_class", image, f"{path} line {number}: {fault}", "box quarantined"))
         else:
-            boxes.append(box)
+            boxes.append(box._replace(class_id=known.classes.index(known.names[box.class_id])))
     return tuple(boxes), findings
+
+
+def _class_fault(class_id: int, known: Names) -> str | None:
+    names = known.names
+    if not 0 <= class_id < len(names):
+        return (
+            f"class id {class_id}, but {known.where} has {len(names)} names (ids 0 to {len(names) - 1}); "
+            "add the name or correct the label"
+        )
+    return None if names[class_id] in known.classes else not_among(names[class_id], known.classes)
 
 
 def parse_line(line: str) -> Box | str:

@@ -189,8 +189,14 @@ def test_two_files_for_one_split_need_a_choice(tmp_path: Path) -> None:
 def test_params_decide_the_order_of_classes(tmp_path: Path) -> None:
     root = single(tmp_path)
     assert [i.boxes[0].class_id for i in read(root, classes=("dent", "scratch")).images] == [1, 0]
-    with pytest.raises(DataError, match=r"boxes of 'dent', which params data\.classes does not name"):
-        read(root, classes=("scratch",))
+
+
+def test_a_box_whose_name_params_do_not_have_is_a_finding(tmp_path: Path) -> None:
+    listing = read(single(tmp_path), classes=("scratch",))
+    assert (listing.classes, [len(image.boxes) for image in listing.images]) == (("scratch",), [1, 0])
+    (finding,) = listing.findings
+    assert (finding.kind, finding.action) == ("unknown_class", "box quarantined")
+    assert "class 'dent', which params data.classes does not name (scratch)" in finding.detail
 
 
 @pytest.mark.parametrize(

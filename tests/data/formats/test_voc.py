@@ -36,13 +36,20 @@ def test_corners_are_kept_as_written_and_difficult_becomes_ignore(tmp_path: Path
     assert [image.boxes for image in listing.images] == [sample.boxes for sample in TWO]
 
 
-def test_a_name_that_params_do_not_have_stops_with_the_first_image(tmp_path: Path) -> None:
-    with pytest.raises(DataError) as raised:
-        read(write_voc_dataset(tmp_path, TWO), classes=("scratch",))
-    assert str(raised.value) == (
-        f"{tmp_path}/Annotations (first for image JPEGImages/b.png): boxes of 'dent', which params data.classes does not name "
-        "(scratch); add the name there or correct the labels"
+def test_a_name_that_params_do_not_have_is_a_finding_with_file_object_and_names(tmp_path: Path) -> None:
+    listing = read(write_voc_dataset(tmp_path, TWO), classes=("scratch",))
+    assert (listing.classes, [len(image.boxes) for image in listing.images]) == (("scratch",), [1, 0])
+    (finding,) = listing.findings
+    assert (finding.kind, finding.path, finding.action) == ("unknown_class", "JPEGImages/b.png", "box quarantined")
+    assert finding.detail == (
+        "b.xml object 1: class 'dent', which params data.classes does not name (scratch); add the name there or correct "
+        "the label"
     )
+
+
+def test_names_in_params_must_be_names(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"params data\.classes: class names must differ"):
+        read(write_voc_dataset(tmp_path, TWO), classes=("scratch", "scratch"))
 
 
 def test_parts_that_params_name(tmp_path: Path) -> None:

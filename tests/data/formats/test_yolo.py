@@ -314,8 +314,26 @@ def test_without_a_yaml_the_names_come_from_params_and_the_splits_from_folders(t
 def test_params_decide_the_order_of_classes(tmp_path: Path) -> None:
     root = write_yolo_dataset(tmp_path, [Sample("a", (Box(0, 1, 1, 9, 9),)), Sample("b", (Box(1, 1, 1, 9, 9),))])
     assert [i.boxes[0].class_id for i in read(root, classes=("dent", "scratch")).images] == [1, 0]
-    with pytest.raises(DataError, match=r"data.yaml: boxes of 'dent', which params data.classes does not name \(scratch\)"):
-        read(root, classes=("scratch",))
+
+
+def test_a_box_whose_name_params_do_not_have_is_a_finding_with_file_and_line(tmp_path: Path) -> None:
+    listing = read(one_image(tmp_path, label=LINE + "1 0.5 0.5 0.1 0.1\n"), classes=("scratch",))
+    assert (listing.classes, listing.images[0].boxes) == (("scratch",), (BOX,))
+    (finding,) = listing.findings
+    assert (finding.kind, finding.path, finding.action) == ("unknown_class", "images/a.png", "box quarantined")
+    assert finding.detail == (
+        "labels/a.txt line 2: class 'dent', which params data.classes does not name (scratch); add the name there or correct "
+        "the label"
+    )
+
+
+def test_an_images_folder_beside_a_yaml_that_names_its_own_is_refused(tmp_path: Path) -> None:
+    root = one_image(tmp_path)
+    with pytest.raises(DataError, match=r"params data\.images: images: .*data\.yaml says itself where its images are"):
+        read(root, images="images")
+    (root / "data.yaml").unlink()
+    write_image(root / "others" / "b.png")
+    assert [image.path for image in read(root, images="images", classes=CLASSES).images] == ["images/a.png"]
 
 
 def test_a_line_written_from_a_box_reads_back(tmp_path: Path) -> None:
