@@ -167,8 +167,8 @@ class Board:
             return None
         except ValidationError as error:
             fault = error.errors()[0]
-            where = ".".join(map(str, fault["loc"]))
-            raise RemoteError(f"{self.bucket.url}{key}: not readable as {kind.__name__}: {where}: {fault['msg']}") from error
+            where = ".".join([kind.__name__, *map(str, fault["loc"])])
+            raise RemoteError(f"{self.bucket.url}{key}: not readable as {where}: {fault['msg']}") from error
 
     def _all(self, prefix: str, kind: type[R], suffix: str = ".json") -> list[R]:
         found = (self._read(each.key, kind) for each in self.bucket.list(prefix) if each.key.endswith(suffix))

@@ -1,6 +1,5 @@
 """The board: what is put is read back, and what is decided once stays decided."""
 
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -10,33 +9,9 @@ from nightowl.cloud.bucket import FolderBucket
 from nightowl.errors import RemoteError
 from nightowl.machines.board import Board, runs
 from nightowl.machines.engine import Remains, RunStatus
-from nightowl.machines.job import Blob, Environment, Job, run_id_of
-from nightowl.machines.records import Generation, GenerationEnd, Member, NodeBeat, RunEnd, StageFailure
-
-NOW = datetime(2026, 7, 1, 2, 0, tzinfo=UTC)
-RUN = "demo-0123456789abcdef"
-
-
-def job(**changes: object) -> Job:
-    values = {
-        "run_id": RUN,
-        "detector": "demo",
-        "stages": ("prepare", "train"),
-        "code_commit": "c" * 40,
-        "code_sha256": "a" * 64,
-        "lock_sha256": "b" * 64,
-        "environment": Environment(),
-        "settings": {},
-        "source": "s3://data/demo",
-        "deadline": NOW,
-        "submitted_at": NOW,
-    }
-    return Job(**{**values, **changes})
-
-
-def generation(number: int, instance: str = "i-1") -> Generation:
-    members = (Member(instance=instance, rank=0, address="10.0.0.1"),)
-    return Generation(number=number, members=members, port=29500, opened_at=NOW, reason="first")
+from nightowl.machines.job import Blob, Environment, run_id_of
+from nightowl.machines.records import GenerationEnd, RunEnd, StageFailure
+from tests.machines.jobs import NOW, RUN, a_beat, a_generation, a_job
 
 
 @pytest.fixture
@@ -50,38 +25,29 @@ def test_nothing_there_reads_as_none_or_empty(board: Board) -> None:
 
 
 def test_a_job_is_put_once_and_lists_as_a_run(board: Board, tmp_path: Path) -> None:
-    assert board.put_job(job()) and board.put_job(job())
-    assert not board.put_job(job(nodes=2))
-    assert board.job() == job() and runs(FolderBucket(tmp_path)) == [RUN]
+    assert board.put_job(a_job()) and board.put_job(a_job())
+    assert not board.put_job(a_job(nodes=2))
+    assert board.job() == a_job() and runs(FolderBucket(tmp_path)) == [RUN]
 
 
 def test_of_two_nodes_that_open_one_generation_one_decides(board: Board) -> None:
-    assert board.open_generation(generation(1, "i-1"))
-    assert not board.open_generation(generation(1, "i-2"))
+    assert board.open_generation(a_generation(1, "i-1"))
+    assert not board.open_generation(a_generation(1, "i-2"))
     newest = board.newest_generation()
     assert newest is not None and newest.rank_of("i-1") == 0 and newest.rank_of("i-2") is None
 
 
 def test_the_newest_generation_is_the_one_with_the_highest_number_whether_ended_or_not(board: Board) -> None:
     for number in (1, 2, 10):
-        board.open_generation(generation(number))
+        board.open_generation(a_generation(number))
     assert board.end_generation(GenerationEnd(number=10, how="member_lost", message="m", at=NOW, by="i-1"))
     assert not board.end_generation(GenerationEnd(number=10, how="done", message="", at=NOW, by="i-2"))
-    assert board.newest_generation() == generation(10)
+    assert board.newest_generation() == a_generation(10)
     assert [end.how for end in board.generation_ends()] == ["member_lost"]
 
 
 def test_a_heartbeat_takes_the_place_of_the_one_before(board: Board) -> None:
-    beat = NodeBeat(
-        instance="i-1",
-        address="10.0.0.1",
-        num_gpus=0,
-        instance_type="t",
-        zone="z",
-        lifecycle="spot",
-        state="booting",
-        at=NOW,
-    )
+    beat = a_beat(state="booting")
     board.put_beat(beat)
     board.put_beat(beat.model_copy(update={"state": "ready"}))
     assert [each.state for each in board.beats()] == ["ready"]
@@ -112,7 +78,7 @@ def test_how_a_run_ended_is_said_once(board: Board) -> None:
 
 def test_a_record_that_cannot_be_read_is_named(board: Board) -> None:
     board.bucket.put("job.json", b"{}")
-    with pytest.raises(RemoteError, match=r"job\.json: not readable as Job: run_id: Field required"):
+    with pytest.raises(RemoteError, match=r"job\.json: not readable as Job.run_id: Field required"):
         board.job()
 
 
@@ -133,7 +99,7 @@ def test_blobs_lie_under_their_digest(board: Board) -> None:
 )
 def test_a_job_that_cannot_be_is_refused(changes: dict[str, object], said: str) -> None:
     with pytest.raises(ValidationError, match=said):
-        job(**changes)
+        a_job(**changes)
 
 
 def test_an_environment_names_what_it_needs() -> None:
@@ -145,7 +111,7 @@ def test_an_environment_names_what_it_needs() -> None:
 
 def test_the_same_inputs_are_the_same_run() -> None:
     assert run_id_of("demo", "k", "c", "p") == run_id_of("demo", "k", "c", "p") != run_id_of("demo", "k", "c", "q")
-    assert job(run_id=run_id_of("demo", "k", "c", "p"))
+    assert a_job(run_id=run_id_of("demo", "k", "c", "p"))
 
 
 def test_a_status_knows_whether_it_is_over_and_remains_whether_they_are_nothing() -> None:
