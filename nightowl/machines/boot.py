@@ -166,9 +166,9 @@ def command(job: dict[str, Any], home: Path, tree: Path) -> list[str]:
         return ["docker", "run", "--rm", "--network=host", "--ipc=host", *gpus, *where, image, "python"]
     uv, python = shutil.which("uv"), home / "environment" / "bin" / "python"
     if uv is None:
-        subprocess.run([sys.executable, "-m", "venv", home / "uv"], check=True)
+        subprocess.run([sys.executable, "-m", "venv", str(home / "uv")], check=True)
         (home / "uv.txt").write_text(job["uv"])
-        pip = [home / "uv" / "bin" / "python", "-m", "pip", "install", "--quiet", "--require-hashes", "-r", home / "uv.txt"]
+        pip = [f"{home}/uv/bin/python", "-m", "pip", "install", "--quiet", "--require-hashes", "-r", f"{home}/uv.txt"]
         subprocess.run(pip, check=True)
         uv = str(home / "uv" / "bin" / "uv")
     subprocess.run([uv, "venv", "--quiet", "--clear", "--python", job["python"], python.parent.parent], check=True)
