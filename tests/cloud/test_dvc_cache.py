@@ -3,6 +3,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 import tracemalloc
 from collections.abc import Callable
@@ -241,6 +242,35 @@ def test_a_fill_that_is_killed_goes_on_and_ends_whole(tmp_path: Path, root: Path
         assert contents(pull_data(repo, root).folder) == files, f"seed {seed}"
         assert sum(server.requests.values()) < 1000 + 2 * 300, "what had arrived was not fetched again"
     assert cached(repo) == remote_objects(files)
+
+
+@pytest.mark.parametrize("mirrors", [("mirror", "mirror"), ("mirror", "other")], ids=["one detector", "two of one cache"])
+def test_two_pulls_at_once_are_one_after_the_other_and_fetch_once(tmp_path: Path, mirrors: tuple[str, str]) -> None:
+    files, repo, may_go = {f"{n}.png": f"image {n}".encode() for n in range(200)}, tmp_path / "repo", threading.Event()
+    with serving(ObjectServer()) as server:
+        server.fault_of = lambda key, attempt: None if may_go.is_set() or key.endswith(".dir") else "slow_down"
+        config(repo, S3.format(bucket=BUCKET, endpoint=server.endpoint))
+        publish(server, files)
+        record(repo, files)
+        first = a_pulling_process(repo, tmp_path / mirrors[0])
+        while not server.requests and first.poll() is None:
+            time.sleep(0.01)
+        second = a_pulling_process(repo, tmp_path / mirrors[1])
+        assert second.stderr is not None
+        assert "waiting for it to end" in second.stderr.readline()
+        may_go.set()
+        ends = [process.communicate(timeout=60) for process in (first, second)]
+    assert [process.returncode for process in (first, second)] == [0, 0], ends
+    assert "fetched 201 files" in ends[0][0] and "fetched 0 files" in ends[1][0], ends
+    assert cached(repo) == remote_objects(files)
+    for mirror in mirrors:
+        (folder,) = (path for path in (tmp_path / mirror / "snapshots").iterdir() if path.is_dir())
+        assert contents(folder / "files") == files
+
+
+def a_pulling_process(repo: Path, mirror: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", PULLING, str(repo / "data"), str(mirror)]
+    return subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
 REAL = """
