@@ -42,6 +42,7 @@ class Display:
         self._begun = 0.0  # when this process began its first epoch
         self._epoch_begun = 0.0
         self._waited = 0.0  # seconds that this epoch's steps waited for their images
+        self._stepping: float | None = None  # seconds that this epoch's steps took
         self._map50: float | None = None
 
     def __enter__(self) -> "Display":
@@ -77,19 +78,22 @@ class Display:
         self._show(epoch, f"{state}  ETA {self._remaining(done / start.num_batches)}{self._figure()}", done)
 
     def validating(self, epoch: int) -> None:
+        self._stepping = self._clock() - self._epoch_begun
         self._show(epoch, f"validating{self._figure()}", epoch * self._started().num_batches)
 
     def epoch_done(self, end: EpochEnd) -> None:
         start, now = self._started(), self._clock()
         losses = " ".join(f"{_SHORT.get(name, name)} {value:.2f}" for name, value in end.losses.items())
         share = 1 - self._first_batch(end.epoch) / start.num_batches
-        rate = share * start.num_images / max(now - self._epoch_begun, 1e-9)
+        seconds = max(now - self._epoch_begun, 1e-9)
+        rate = share * start.num_images / seconds
         remaining = "0:00" if end.finished else self._remaining(end.epoch)
         figures = end.figures
-        self._map50, self._epoch_begun, self._waited = figures.map50, now, 0.0
+        waiting = f"  waiting for data {self._waited / self._stepping:.0%}" if self._stepping else ""
+        self._map50, self._epoch_begun, self._waited, self._stepping = figures.map50, now, 0.0, None
         self.note(
             f"epoch {end.epoch}/{start.num_epochs}  {losses}  val mAP50 {figures.map50:.3f} mAP50-95 {figures.map50_95:.3f}"
-            f"{' best' if end.is_best else ''}  {rate:.0f} images/s  ETA {remaining}"
+            f"{' best' if end.is_best else ''}  {rate:.0f} images/s{waiting}  ETA {remaining}"
         )
         if end.finished and end.epoch < start.num_epochs:
             self.note(f"train: no better epoch for long (patience); ended after {end.epoch} of {start.num_epochs} epochs")

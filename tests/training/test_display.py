@@ -45,7 +45,8 @@ def test_elsewhere_an_epoch_is_one_line() -> None:
         display.epoch_done(an_end(1, is_best=True))
     assert out.getvalue().splitlines() == [
         "train: 80 images, 3 epochs, AdamW",
-        "epoch 1/3  box 1.23 cls 2.30 dfl 1.10  val mAP50 0.410 mAP50-95 0.220 best  16 images/s  ETA 0:10",
+        "epoch 1/3  box 1.23 cls 2.30 dfl 1.10  val mAP50 0.410 mAP50-95 0.220 best  16 images/s  "
+        "waiting for data 25%  ETA 0:10",
     ]
 
 
