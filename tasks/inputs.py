@@ -14,6 +14,7 @@ from nightowl.errors import Interrupted
 from nightowl.night.checkout import checkout_root, close_worktree, content_of, open_worktree, snapshot
 from nightowl.night.key import night_key, nothing_new
 from nightowl.night.lock import only_night
+from nightowl.night.order import refuse_unreachable
 from nightowl.night.past import past_nights
 from nightowl.night.pinning import PinnedInputs, pin_inputs
 from nightowl.night.record import Night, Pinned, settings_of, workspace_in_tree
@@ -30,8 +31,11 @@ from tasks.say import say
 def one_night(detector: str, source: str | None = None) -> Iterator[Night]:
     """A night of `detector`, alone on this machine, in a working tree that is removed at the end, whatever the end."""
     root = checkout_root(Path.cwd())
-    home = home_of(load_settings(root))
+    settings = load_settings(root)
+    home = home_of(settings)
     load_params(root, detector)
+    if settings.engine != "local":
+        refuse_unreachable(root, detector, settings, source)
     with only_night(home, detector):
         night = _begin(root, home, detector, absolute_source(source) if source else None)
         try:

@@ -14,8 +14,9 @@ from tasks.say import orchestrated, say
 
 
 @task(name="stage", task_run_name="{stage}", cache_policy=NO_CACHE)
-def run_stage(night: Night, stage: str) -> None:
-    """Bring the outputs of `stage` about in the night's tree, and push them when there is a remote.
+def run_stage(night: Night, stage: str, only_restore: bool = False) -> None:
+    """Bring the outputs of `stage` about in the night's tree, and push them when there is a remote. `only_restore`: they were
+    made on another machine, and must not be made here.
 
     Raises:
         StageFailed: with the stage's own message.
@@ -26,12 +27,14 @@ def run_stage(night: Night, stage: str) -> None:
     forget(workspace, stage)
     name = f"{stage}@{night.detector}"
     started = time.monotonic()
-    code = _followed(workspace, stage, repro(workspace, stage, pull=night.shares, piped=orchestrated()))
+    code = _followed(
+        workspace, stage, repro(workspace, stage, pull=night.shares, piped=orchestrated(), only_restore=only_restore)
+    )
     error = failure(workspace, stage, code)
     if error is not None:
         raise error
     executed = read_outcome(workspace.outcome(stage)) is not None
-    if night.shares:
+    if night.shares and not only_restore:
         _push(workspace, stage)
     run = StageRun(stage=stage, executed=executed, seconds=time.monotonic() - started)
     add_run(night, run)

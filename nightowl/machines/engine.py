@@ -7,12 +7,14 @@ from nightowl.machines.job import Job
 from nightowl.machines.records import HowRunEnded, LogLine, NodeBeat
 from nightowl.records import Record
 
+RunState = Literal["waiting", "running"] | HowRunEnded
+
 
 class RunStatus(Record):
     """A run as it is now. `state` is `waiting` while no node has begun, and how it ended afterwards."""
 
     run_id: str
-    state: Literal["waiting", "running"] | HowRunEnded
+    state: RunState
     message: str = ""
     stages_done: tuple[str, ...] = ()
     nodes: tuple[NodeBeat, ...] = ()
@@ -41,6 +43,10 @@ class Engine(Protocol):
 
     def submit(self, job: Job) -> str:
         """Begin the run, or adopt it where it exists; returns its id."""
+
+    def renew(self, run_id: str) -> None:
+        """Keep the run's machines: whoever drives it says so at every poll, tens of seconds apart. It costs nothing when
+        nothing is due."""
 
     def status(self, run_id: str) -> RunStatus:
         """How the run is. Raises UserError when there is no such run."""

@@ -20,6 +20,7 @@ from nightowl.stages.workspace import Workspace
 
 COMMIT_SECONDS = 100.0  # how long a stopping stage may take to save what it has
 DVC_SECONDS = 10
+RESTORING = "restoring"  # the name of no stage: what would execute under it refuses
 
 
 def forget(workspace: Workspace, stage: str) -> None:
@@ -28,10 +29,12 @@ def forget(workspace: Workspace, stage: str) -> None:
     workspace.leader(stage).unlink(missing_ok=True)
 
 
-def repro(workspace: Workspace, stage: str, pull: bool, piped: bool) -> "subprocess.Popen[bytes]":
-    """Have DVC bring about the outputs of `stage`; `pull`: from the remote where it has them. `piped`: for us to read."""
+def repro(workspace: Workspace, stage: str, pull: bool, piped: bool, only_restore: bool = False) -> "subprocess.Popen[bytes]":
+    """Have DVC bring about the outputs of `stage`; `pull`: from the remote where it has them. `piped`: for us to read. With
+    `only_restore`, a stage that would execute all the same refuses to."""
     name = f"{stage}@{workspace.detector}"
-    return start(workspace, stage, ["-m", "dvc", "repro", "--quiet", *(["--pull"] if pull else []), name], piped)
+    arguments = ["-m", "dvc", "repro", "--quiet", *(["--pull"] if pull else []), name]
+    return start(workspace, RESTORING if only_restore else stage, arguments, piped)
 
 
 def push(workspace: Workspace, stage: str, piped: bool) -> "subprocess.Popen[bytes]":
