@@ -60,6 +60,7 @@ def _others(trained: Trained, export: ExportParams) -> Iterator[tuple[str, onnx.
 
 
 def _show(name: str, attempt: Attempt) -> None:
+    assert attempt.num_bytes is not None, "it was made"
     print(f"{name}: {'passes' if attempt.passed else 'refused'}, {attempt.num_bytes / 1e6:.1f} MB")
     for check in attempt.checks[1:]:
         figure = "unknown" if check.figure is None else f"{check.figure:.5g}"

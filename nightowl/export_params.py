@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 from nightowl.section import Fraction, Section
 
 Precision = Literal["fp32", "fp16", "int8"]
+Format = Literal["onnx", "openvino", "tensorrt"]
 Pixels = Annotated[float, Field(gt=0)]
 
 
@@ -92,16 +93,22 @@ class TensorRtParams(Section):
 
 
 class ExportParams(Section):
-    """The artefact that ships. Of `precisions` the first that keeps all its limits is taken; fp32 stands behind them all."""
+    """The artefacts that ship, each in the first of `precisions` in which it keeps all its limits."""
 
     opset: Annotated[int, Field(ge=13, le=21)] = 17
-    formats: tuple[Literal["onnx", "openvino", "tensorrt"], ...] = Field(
+    formats: tuple[Format, ...] = Field(
         ("onnx",), description="what ships; openvino is made and checked beside the ONNX, tensorrt is built where a GPU is"
+    )
+    required_formats: tuple[Literal["openvino"], ...] = Field(
+        (), description="of formats: without it the version is refused; another that fails is left out. onnx is always required"
     )
     threads: Annotated[int, Field(ge=1, le=1024)] = Field(1, description="threads that each artefact is timed with")
     tensorrt: TensorRtParams = TensorRtParams()
     precisions: Annotated[tuple[Precision, ...], Field(min_length=1)] = Field(
         ("fp32",), description="in order of preference, e.g. [int8, fp16, fp32]"
+    )
+    fall_back_to_fp32: bool = Field(
+        True, description="after the precisions named; false: one of those named, or the version is refused"
     )
     calibration_images: Annotated[int, Field(ge=1, le=100_000)] = Field(500, description="of train, for int8; or all there are")
     nms_in_graph: bool = Field(False, description="the file thins overlapping boxes itself and says (B, max_detections, 6)")
@@ -113,11 +120,14 @@ class ExportParams(Section):
             raise ValueError("precisions names one twice")
         if "onnx" not in self.formats or len(set(self.formats)) < len(self.formats):
             raise ValueError("formats must name onnx, which the others are made from, and none more than once")
+        if not set(self.required_formats) <= set(self.formats):
+            raise ValueError("required_formats must all be in formats")
         return self
 
     def order(self) -> tuple[Precision, ...]:
         """The precisions that are tried, until one passes."""
-        return self.precisions if "fp32" in self.precisions else (*self.precisions, "fp32")
+        alone = "fp32" in self.precisions or not self.fall_back_to_fp32
+        return self.precisions if alone else (*self.precisions, "fp32")
 
     def limits_of(self, precision: Precision) -> PrecisionLimits:
         limits: PrecisionLimits = getattr(self.limits, precision)

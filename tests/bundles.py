@@ -27,7 +27,7 @@ RANDOM_WEIGHTS = BaseWeights(kind="yaml", name="yolo11n.yaml", sha256=None)
 @dataclass(frozen=True)
 class Made:
     """What a pretended night made; `weights` are any bytes that tell it from another. `better_than` names the reference that it
-    was shown to be better than."""
+    was shown to be better than; `openvino_refused` says why OpenVINO's form was left out."""
 
     night: str = "20261130T020000-abc1234"
     detector: str = "demo"
@@ -41,17 +41,19 @@ class Made:
     better_than: str | None = None
     spending: Spending | None = None
     detections: bytes | None = None
+    onnx: bytes | None = None
     openvino: bytes | None = None
+    openvino_refused: str | None = None
     base: BaseWeights = RANDOM_WEIGHTS
     params: Params = field(default_factory=Params)
 
 
 def stage_files(folder: Path, made: Made) -> BundleFiles:
     """Every file of a night that ended, below `folder`."""
-    weights, onnx = sha256_bytes(made.weights), sha256_bytes(b"onnx of " + made.weights)
+    weights, onnx = sha256_bytes(made.weights), made.onnx or b"onnx of " + made.weights
     for path, content in {
         "best.pt": made.weights,
-        "model.onnx": b"onnx of " + made.weights,
+        "model.onnx": onnx,
         "inputs/manifest.jsonl": b"{}\n",
         "inputs/findings.json": b"[]\n",
         "inputs/slices.json": b"{}\n",
@@ -65,7 +67,13 @@ def stage_files(folder: Path, made: Made) -> BundleFiles:
         "dvc.lock": b"schema: '2.0'\n",
         "requirements.lock": b"numpy==2.0\n",
         "parity.json": json.dumps(
-            {"passed": made.parity, "weights_sha256": weights, "onnx_sha256": onnx, "other_files": _others(made)}
+            {
+                "passed": made.parity,
+                "precision": "int8",
+                "weights_sha256": weights,
+                "onnx_sha256": sha256_bytes(onnx),
+                "others": _others(made),
+            }
         ),
     }.items():
         write_atomic(folder / path, content)
@@ -106,10 +114,17 @@ def stage_files(folder: Path, made: Made) -> BundleFiles:
     )
 
 
-def _others(made: Made) -> dict[str, str]:
+def _others(made: Made) -> list[dict[str, object]]:
+    """OpenVINO's form, refused in INT8; then it is shipped in FP32, or is left out."""
+    attempts: list[dict[str, object]] = [{"precision": "int8", "passed": False, "refused": ["largest score gap: 0.5"]}]
+    if made.openvino_refused:
+        attempts.append({"precision": "fp32", "passed": False, "refused": [made.openvino_refused]})
+        return [{"name": "openvino", "attempts": attempts, "files": {}}]
     if not made.openvino:
-        return {}
-    return {"model.xml": sha256_bytes(made.openvino), "model.bin": sha256_bytes(b"weights of " + made.openvino)}
+        return []
+    files = {"model.xml": sha256_bytes(made.openvino), "model.bin": sha256_bytes(b"weights of " + made.openvino)}
+    attempts.append({"precision": "fp32", "passed": True, "refused": []})
+    return [{"name": "openvino", "attempts": attempts, "files": files}]
 
 
 def facts(made: Made) -> NightFacts:

@@ -2,11 +2,14 @@
 
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from nightowl.errors import UserError
+
+if TYPE_CHECKING:
+    from nightowl.registry.record import BundleRecord
 
 NAMED = re.compile(r"(?P<detector>[a-z0-9][a-z0-9_-]*)@(?P<version>[A-Za-z0-9_-]+)")
 
@@ -71,10 +74,14 @@ def _registered(detector: str, alias: str, model_format: str) -> Path:
         return engine_path(settings, detector, info.version)
     path = fetch_bundle(registry, settings, info) / f"model{FORMATS[model_format]}"
     if not path.is_file():
-        raise UserError(
-            f"{detector} version {info.version} was not exported to {model_format}; add it to export.formats for the next night"
-        )
+        raise UserError(f"{detector} version {info.version} has no {model_format}: {_why_not(info.record, model_format)}")
     return path
+
+
+def _why_not(record: "BundleRecord", model_format: str) -> str:
+    if model_format in record.left_out:
+        return f"it did not keep its limits and was left out ({'; '.join(record.left_out[model_format])})"
+    return "params did not ask for it; add it to export.formats for the next night"
 
 
 def _check(images: list[Path], output: Path) -> None:

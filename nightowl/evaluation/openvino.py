@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nightowl.errors import UserError, WeightsError
+from nightowl.errors import StageFailed, UserError, WeightsError
 from nightowl.evaluation.card import ModelCard, from_metadata
 
 _METADATA = "framework"  # where OpenVINO keeps the metadata of the ONNX that it read
@@ -22,6 +22,7 @@ class OpenVinoRunner:
     Raises:
         UserError: when OpenVINO is not installed.
         WeightsError: when a file is absent or broken, or was not exported by nightowl.
+        StageFailed: when it is called with a batch that it cannot run on.
     """
 
     def __init__(self, path: Path, threads: int = 0) -> None:
@@ -33,16 +34,22 @@ class OpenVinoRunner:
         try:
             model = core.read_model(path, path.with_suffix(".bin"))
         except RuntimeError as error:
-            detail = " ".join(str(error).split())
-            raise WeightsError(f"{path}: expected a model of OpenVINO's, it cannot open it: {detail}") from error
+            raise WeightsError(f"{path}: expected a model of OpenVINO's, it cannot open it: {_one_line(error)}") from error
         self.card: ModelCard = from_metadata(path, metadata_of(model))
         options = {"INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY"}
         if threads:
             options["INFERENCE_NUM_THREADS"] = str(threads)
-        self._compiled = core.compile_model(model, "CPU", options)
+        try:
+            self._path, self._compiled = path, core.compile_model(model, "CPU", options)
+        except RuntimeError as error:
+            raise WeightsError(f"{path}: OpenVINO cannot compile it for this processor: {_one_line(error)}") from error
 
     def __call__(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
-        return np.array(self._compiled(batch)[0], np.float32)  # a copy: the next call overwrites its own
+        try:
+            return np.array(self._compiled(batch)[0], np.float32)  # a copy: the next call overwrites its own
+        except RuntimeError as error:
+            detail = _one_line(error)
+            raise StageFailed(f"{self._path}: OpenVINO cannot run it on {batch.shape}: {detail}; export it again") from error
 
 
 def open_core() -> Any:
@@ -60,3 +67,7 @@ def metadata_of(model: Any) -> dict[str, str]:
         return {}
     found = model.get_rt_info([_METADATA]).value
     return {str(name): str(value) for name, value in found.items()}
+
+
+def _one_line(error: RuntimeError) -> str:
+    return " ".join(str(error).split())

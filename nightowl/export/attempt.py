@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from nightowl.errors import WeightsError
+from nightowl.errors import StageFailed, WeightsError
 from nightowl.evaluation.card import ModelCard
 from nightowl.evaluation.detections import Detections
 from nightowl.evaluation.runners import OnnxRunner, ShippedRunner
@@ -51,6 +51,21 @@ def hold(
     return Tried(_attempt(precision, path, checks, drift), found)
 
 
+def not_made(precision: Precision, error: StageFailed) -> Tried:
+    """An attempt without a file."""
+    checks = (check("the file is made", None, None, str(error)),)
+    attempt = Attempt(
+        precision=precision,
+        passed=False,
+        checks=checks,
+        refused=refusals(checks, None),
+        drift=None,
+        sha256=None,
+        num_bytes=None,
+    )
+    return Tried(attempt, None)
+
+
 def _attempt(precision: Precision, path: Path, checks: tuple[ParityCheck, ...], drift: Drift | None) -> Attempt:
     return Attempt(
         precision=precision,
@@ -58,7 +73,7 @@ def _attempt(precision: Precision, path: Path, checks: tuple[ParityCheck, ...], 
         checks=checks,
         refused=refusals(checks, drift),
         drift=drift,
-        onnx_sha256=sha256_file(path),
+        sha256=sha256_file(path),
         num_bytes=path.stat().st_size,
     )
 

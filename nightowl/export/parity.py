@@ -4,10 +4,9 @@ A difference beyond its limit is a result (`passed` False), kept and reported; p
 measured does not pass.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
-from pydantic import Field
 
 from nightowl.errors import StageFailed
 from nightowl.export_params import Precision
@@ -34,15 +33,16 @@ class Drift(Record):
 
 
 class Attempt(Record):
-    """A precision held against the trained model. `refused` says in words why it does not ship; empty when it may."""
+    """A file in a precision, held against the trained model. `refused` says in words why it does not ship; empty when it may.
+    Digest and size are None where the file could not be made."""
 
     precision: Precision
     passed: bool
     checks: tuple[ParityCheck, ...]
     refused: tuple[str, ...]
     drift: Drift | None
-    onnx_sha256: str
-    num_bytes: int
+    sha256: str | None
+    num_bytes: int | None
 
 
 class CalibrationImage(Record):
@@ -52,10 +52,24 @@ class CalibrationImage(Record):
     sha256: str
 
 
+class FormatParity(Record):
+    """A format beside the ONNX: every precision tried, up to the one that ships. `files` are its own by name, with their
+    SHA-256; there are none when it is left out, as no attempt passed."""
+
+    name: str
+    required: bool
+    attempts: tuple[Attempt, ...]
+    files: dict[str, str]
+
+    @property
+    def shipped(self) -> Attempt | None:
+        """What ships, or None where it is left out."""
+        return self.attempts[-1] if self.attempts[-1].passed else None
+
+
 class Parity(Record):
-    """What ships against the weights it came from: the last of `attempts`, with its checks. `other_files` are those of
-    other formats than the ONNX by name, with their SHA-256; a rule about such a format begins with its name.
-    """
+    """What ships against the weights it came from: of the ONNX the last of `attempts`, with its checks, and `others` beside
+    it. It passes if the ONNX does, and every format that is required."""
 
     passed: bool
     precision: Precision
@@ -65,7 +79,7 @@ class Parity(Record):
     num_images: int
     weights_sha256: str
     onnx_sha256: str
-    other_files: dict[str, str] = Field(default_factory=dict)
+    others: tuple[FormatParity, ...] = ()
 
 
 def check(rule: str, figure: float | None, limit: float | None, fault: str | None = None) -> ParityCheck:
@@ -81,16 +95,6 @@ def measured(rule: str, work: Callable[[], Sequence[ParityCheck]]) -> tuple[Pari
         return tuple(work())
     except StageFailed as error:
         return (ParityCheck(rule=rule, passed=False, figure=None, limit=None, fault=str(error)),)
-
-
-def together(attempt: Attempt, others: Mapping[str, Attempt]) -> Attempt:
-    """An attempt with those of other formats made from its file, by the format's name: it passes if all do."""
-    checks, refused = list(attempt.checks), list(attempt.refused)
-    for name, other in others.items():
-        checks += [each.model_copy(update={"rule": f"{name}: {each.rule}"}) for each in other.checks]
-        refused += [f"{name}: {line}" for line in other.refused]
-    passed = attempt.passed and all(other.passed for other in others.values())
-    return attempt.model_copy(update={"checks": tuple(checks), "refused": tuple(refused), "passed": passed})
 
 
 def refusals(checks: Sequence[ParityCheck], drift: Drift | None) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
 from nightowl.errors import StageFailed
 from nightowl.evaluation.instrument import Instrument
@@ -109,15 +109,43 @@ class NightFacts:
     dirty: bool
 
 
+class _Attempt(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    precision: str
+    passed: bool
+    refused: tuple[str, ...]
+
+
+class _Format(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    name: str
+    attempts: tuple[_Attempt, ...]
+    files: dict[str, str]
+
+    def in_words(self) -> tuple[str, ...]:
+        """Why it is left out; empty when it ships."""
+        if self.attempts[-1].passed:
+            return ()
+        return tuple(f"{each.precision}: {line}" for each in self.attempts for line in each.refused)
+
+
 class _Parity(BaseModel):
     """The part of parity.json that the registry holds others to."""
 
     model_config = ConfigDict(extra="ignore")
 
     passed: bool
+    precision: str
     weights_sha256: str
     onnx_sha256: str
-    other_files: dict[str, str] = Field(default_factory=dict)
+    others: tuple[_Format, ...] = ()
+
+    def precision_of(self, model_format: str) -> str:
+        """That a format ships in; TensorRT compiles the ONNX."""
+        own = {other.name: other.attempts[-1].precision for other in self.others}
+        return own.get(model_format, self.precision)
 
 
 def write_bundle(files: BundleFiles, facts: NightFacts, params: Params, target: Path) -> BundleRecord:
@@ -160,9 +188,10 @@ def _record(files: BundleFiles, facts: NightFacts, params: Params) -> BundleReco
         files.weights, weights, {"verdict.json": verdict.candidate_sha256, "parity.json": parity.weights_sha256}
     )
     _refuse_another_model(files.onnx, onnx, {"parity.json": parity.onnx_sha256})
-    for name, digest in parity.other_files.items():
+    for name, digest in (file for other in parity.others for file in other.files.items()):
         path = files.onnx.with_name(name)
         _refuse_another_model(path, sha256_file(path), {"parity.json": digest})
+    left_out = {other.name: other.in_words() for other in parity.others if other.in_words()}
     return BundleRecord(
         detector=facts.detector,
         night_id=facts.night_id,
@@ -178,7 +207,8 @@ def _record(files: BundleFiles, facts: NightFacts, params: Params) -> BundleReco
         image_size=model.image_size,
         weights_sha256=weights,
         onnx_sha256=onnx,
-        formats=params.export.formats,
+        formats={name: parity.precision_of(name) for name in params.export.formats if name not in left_out},
+        left_out=left_out,
         detections_sha256=sha256_file(files.shipped_detections) if files.shipped_detections else None,
         instrument=Instrument.model_validate_json(files.instrument.read_bytes()) if files.instrument else None,
         champion_version=verdict.champion_version,

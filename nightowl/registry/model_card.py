@@ -17,8 +17,9 @@ def model_card(
     """The card as Markdown."""
     sections = [
         f"# {record.detector}, night {record.night_id}",
-        f"Detects {', '.join(record.classes)} on images brought to {record.image_size} x {record.image_size} pixels. Ships as "
-        f"{', '.join(record.formats)}. How to run it: `run_model.py` in this folder, and docs/deploy.md of nightowl.",
+        f"Detects {', '.join(record.classes)} on images brought to {record.image_size} x {record.image_size} pixels. "
+        "How to run it: `run_model.py` in this folder, and docs/deploy.md of nightowl.",
+        f"## Formats\n\n{_formats(record)}",
         f"## Data\n\n{_data(record)}",
         f"## Metrics\n\n{_measured(metrics)}",
         f"## Verdict\n\n{verdict.sentence}\n\n{_checks(verdict)}",
@@ -26,6 +27,16 @@ def model_card(
         f"## Licence\n\n{_LICENCE}",
     ]
     return "\n\n".join(sections) + "\n"
+
+
+def _formats(record: BundleRecord) -> str:
+    """Those that ship, and why another does not. An engine is made elsewhere, and the bundle has none."""
+    lines = [
+        f"{name}, {precision}" + (": built from the ONNX where the GPU is" if name == "tensorrt" else "")
+        for name, precision in record.formats.items()
+    ]
+    lines += [f"{name} is left out: {_escaped('; '.join(reasons))}" for name, reasons in record.left_out.items()]
+    return "\n".join(f"- {line}" for line in lines)
 
 
 def _data(record: BundleRecord) -> str:

@@ -2,6 +2,8 @@
 
 from datetime import datetime
 
+from pydantic import Field
+
 from nightowl.evaluation.budget import Spending
 from nightowl.evaluation.champion import ChampionRecord as ChampionRecord
 from nightowl.evaluation.instrument import Instrument
@@ -10,7 +12,11 @@ from nightowl.training.base import BaseWeights
 
 
 class BundleRecord(Record):
-    """What a registered version is, and every input that it depended on."""
+    """What a registered version is, and every input that it depended on.
+
+    `formats` are those that ship, each with its precision; `left_out` are those that params asked for and that did not keep
+    their limits, with the reasons.
+    """
 
     detector: str
     night_id: str
@@ -26,7 +32,8 @@ class BundleRecord(Record):
     image_size: int
     weights_sha256: str
     onnx_sha256: str
-    formats: tuple[str, ...] = ("onnx",)
+    formats: dict[str, str] = Field(default_factory=lambda: {"onnx": "fp32"})
+    left_out: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     detections_sha256: str | None = None
     instrument: Instrument | None = None
     champion_version: str | None

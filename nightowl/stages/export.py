@@ -1,8 +1,9 @@
 """Stage export: the artefact that ships, and the proof that it says what the trained model says.
 
-The precisions of params are tried in order; the first that keeps its limits, in every format, is `model.onnx`, FP32 at the end
-of the row. `parity.json` says whether it may be published, with every attempt and why it was refused; a difference does not
-fail the stage. What running it takes, beside the champion's ONNX, is in `speed.json` and, for the gate, in `cost.json`.
+The precisions of params are tried in order; the first that keeps its limits is `model.onnx`. Another format that keeps them in
+none is left out, or, where params require it, refuses the version. `parity.json` says whether it may be published, with every
+attempt and why it was refused; a difference does not fail the stage. What running it takes, beside the champion's ONNX, is in
+`speed.json` and, for the gate, in `cost.json`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -26,15 +27,14 @@ from nightowl.evaluation.openvino import OpenVinoRunner
 from nightowl.evaluation.operating import OperatingPoint
 from nightowl.evaluation.preprocess import letterbox
 from nightowl.evaluation.runners import OnnxRunner, Runner, ShippedRunner, TorchRunner
-from nightowl.export.attempt import Tried, hold
-from nightowl.export.make import calibration_images, make
+from nightowl.export.formats import try_onnx, try_openvino
+from nightowl.export.make import calibration_images
 from nightowl.export.onnx import traced
-from nightowl.export.openvino import convert
-from nightowl.export.parity import Attempt, CalibrationImage, Parity, together
+from nightowl.export.parity import Attempt, CalibrationImage, FormatParity, Parity
 from nightowl.export.speed import Speed, measure_speed
 from nightowl.export.trained import Trained
 from nightowl.export_params import ExportParams
-from nightowl.files import sha256_file, write_record
+from nightowl.files import write_record
 from nightowl.params import Params
 from nightowl.settings import home_of
 from nightowl.stages.frame import main
@@ -48,34 +48,20 @@ RUNNERS: Mapping[str, Callable[..., ShippedRunner]] = {"onnx": OnnxRunner, "open
 def run(params: Params, workspace: Workspace, out: Path) -> None:
     """Write model.onnx and the other formats that params ask for, what the ONNX finds on test, parity.json, speed.json and
     cost.json."""
-    trained = what_was_trained(params, workspace)
-    paths = {"onnx": out / workspace.onnx.name}
-    if "openvino" in params.export.formats:
-        paths["openvino"] = out / workspace.openvino.name
-    tried = try_in_order(params.export, trained, paths)
-    found = tried[-1].detections
+    trained, onnx = what_was_trained(params, workspace), out / workspace.onnx.name
+    tried = try_onnx(params.export, trained, onnx)
+    attempts, found = [each.attempt for each in tried], tried[-1].detections
     if found is not None:
         write_detections(out / workspace.shipped_detections.name, found)
-    write_record(out / workspace.parity.name, _parity(params.export, trained, [each.attempt for each in tried], paths))
+    others = list[FormatParity]()
+    if "openvino" in params.export.formats:
+        xml = out / workspace.openvino.name
+        others.append(try_openvino(params.export, trained, onnx, attempts[-1].precision, xml))
+    write_record(out / workspace.parity.name, _parity(params.export, trained, attempts, others))
+    paths = {"onnx": onnx} | {each.name: out / workspace.openvino.name for each in others if each.shipped}
     speed = _speed(params, workspace, trained, paths)
     write_record(out / workspace.speed.name, speed)
-    write_record(out / workspace.cost.name, cost_of(speed, paths["onnx"].stat().st_size))
-
-
-def try_in_order(export: ExportParams, trained: Trained, paths: Mapping[str, Path]) -> list[Tried]:
-    """Every precision up to the first that passes in every format; the last one tried is what lies at `paths`."""
-    tried: list[Tried] = []
-    for precision in export.order():
-        make(precision, trained, export, paths["onnx"])
-        one = hold(precision, trained, export, paths["onnx"])
-        others: dict[str, Attempt] = {}
-        if "openvino" in paths:
-            convert(paths["onnx"], paths["openvino"])
-            others["openvino"] = hold(precision, trained, export, paths["openvino"], OpenVinoRunner).attempt
-        tried.append(one._replace(attempt=together(one.attempt, others)))
-        if tried[-1].attempt.passed:
-            break
-    return tried
+    write_record(out / workspace.cost.name, cost_of(speed, onnx.stat().st_size))
 
 
 def what_was_trained(params: Params, workspace: Workspace) -> Trained:
@@ -115,22 +101,21 @@ def cost_of(speed: Speed, model_bytes: int) -> Cost:
     )
 
 
-def _parity(export: ExportParams, trained: Trained, attempts: list[Attempt], paths: Mapping[str, Path]) -> Parity:
+def _parity(export: ExportParams, trained: Trained, attempts: Sequence[Attempt], others: Sequence[FormatParity]) -> Parity:
     last = attempts[-1]
-    others = [path for name, path in paths.items() if name != "onnx"]
-    others += [path.with_suffix(".bin") for path in others]
-    calibrated = any(each.precision == "int8" for each in attempts)
-    seen = calibration_images(trained, export) if calibrated else ()
+    assert last.sha256 is not None, "the last in order was made"
+    tried = (*attempts, *(each for other in others for each in other.attempts))
+    seen = calibration_images(trained, export) if any(each.precision == "int8" for each in tried) else ()
     return Parity(
-        passed=last.passed,
+        passed=last.passed and all(other.shipped for other in others if other.required),
         precision=last.precision,
         checks=last.checks,
         attempts=tuple(attempts),
         calibration=tuple(CalibrationImage(path=image.path, sha256=image.sha256) for image in seen),
         num_images=len(trained.dataset.of("test")),
         weights_sha256=trained.card.model.weights_sha256,
-        onnx_sha256=last.onnx_sha256,
-        other_files={path.name: sha256_file(path) for path in others},
+        onnx_sha256=last.sha256,
+        others=tuple(others),
     )
 
 

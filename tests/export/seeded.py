@@ -4,6 +4,7 @@ It finds squares of three colours: 20 pixels wide in its input of 64, an anchor 
 exporter names a yolo's: `/model.0` measures colours, `/model.1` looks for squares of one, `/model.2` is the head.
 """
 
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import numpy as np
 import onnx
 import torch
 from numpy.typing import NDArray
+from onnx import numpy_helper
 from torch import Tensor, nn
 
 from nightowl.data.manifest import Box, Image, Manifest, Split, in_order
@@ -79,6 +81,21 @@ def module(sharpness: float = 12.0) -> Squares:
 def graph(sharpness: float = 12.0) -> onnx.ModelProto:
     """Of `module`, in FP32; nobody may change it."""
     return traced(module(sharpness), SIZE, 17)
+
+
+def first_weights(model: onnx.ModelProto) -> onnx.TensorProto:
+    node = next(node for node in model.graph.node if node.op_type == "Conv")
+    return next(weight for weight in model.graph.initializer if weight.name == node.input[1])
+
+
+def altered(change: Callable[[NDArray[np.float32]], NDArray[np.float32]]) -> onnx.ModelProto:
+    """The graph with its first convolution's weights changed."""
+    model = onnx.ModelProto()
+    model.CopyFrom(graph())
+    weights = first_weights(model)
+    values = change(numpy_helper.to_array(weights)).astype(np.float32)
+    weights.CopyFrom(numpy_helper.from_array(np.ascontiguousarray(values), weights.name))
+    return model
 
 
 def a_trained_model(folder: Path) -> Trained:

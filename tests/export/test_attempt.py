@@ -24,7 +24,7 @@ from nightowl.export.parity import Attempt
 from nightowl.export.quantise import int8
 from nightowl.export.trained import Trained
 from nightowl.export_params import ExportParams, Precision
-from tests.export.seeded import SIZE, a_trained_model, graph
+from tests.export.seeded import SIZE, a_trained_model, altered, graph
 
 PLAIN, THINNED = ExportParams(), ExportParams(nms_in_graph=True)
 
@@ -61,26 +61,12 @@ def test_an_honest_export_passes(precision: Precision, export: ExportParams, tra
     assert all(part in rules for part in ("score gap", "from file to box", "mAP50-95", "at the operating point"))
 
 
-def first_weights(model: onnx.ModelProto) -> onnx.TensorProto:
-    node = next(node for node in model.graph.node if node.op_type == "Conv")
-    return next(weight for weight in model.graph.initializer if weight.name == node.input[1])
-
-
-def altered(change: Callable[[NDArray[np.float32]], NDArray[np.float32]]) -> onnx.ModelProto:
-    """The graph with its first convolution's weights changed."""
-    model = onnx.ModelProto()
-    model.CopyFrom(graph())
-    weights = first_weights(model)
-    values = change(numpy_helper.to_array(weights)).astype(np.float32)
-    weights.CopyFrom(numpy_helper.from_array(np.ascontiguousarray(values), weights.name))
-    return model
-
-
 @pytest.mark.parametrize(
     ("model", "why"),
     [
         (lambda: altered(lambda weights: weights[:, ::-1]), "channels swapped"),
         (lambda: altered(lambda weights: weights / 255), "scaled twice; or not at all where the file expects it"),
+        (lambda: altered(lambda weights: weights[[1, 2, 0]]), "class order permuted in the graph"),
         (lambda: graph(sharpness=6.0), "a stale ONNX of the model before"),
     ],
 )

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from nightowl.errors import RegistryError, StageFailed
+from nightowl.export_params import ExportParams
 from nightowl.files import sha256_bytes, sha256_file
-from nightowl.params import load_params
+from nightowl.params import Params, load_params
 from nightowl.registry.bundle import write_bundle
 from nightowl.registry.record import BundleRecord
 from nightowl.registry.sums import verify_sums
@@ -55,6 +56,19 @@ def test_another_format_goes_along_and_is_held_to_its_parity(tmp_path: Path) -> 
     (tmp_path / "again" / "model.bin").write_bytes(b"other weights")
     with pytest.raises(StageFailed, match=r"model.bin: SHA-256 .*parity.json is about"):
         write_bundle(files, facts(Made()), Made().params, tmp_path / "none")
+
+
+def test_a_format_that_was_left_out_is_named_with_its_reasons_in_record_and_card(tmp_path: Path) -> None:
+    params = Params(export=ExportParams(formats=("onnx", "openvino", "tensorrt")))
+    _, shipped = bundle(tmp_path / "shipped", Made(openvino=b"graph", params=params))
+    assert (shipped.formats, shipped.left_out) == ({"onnx": "int8", "openvino": "fp32", "tensorrt": "int8"}, {})
+    folder, record = bundle(tmp_path / "left-out", Made(openvino_refused="mAP50-95 gap on test: 0.1", params=params))
+    assert record.formats == {"onnx": "int8", "tensorrt": "int8"}
+    assert record.left_out == {"openvino": ("int8: largest score gap: 0.5", "fp32: mAP50-95 gap on test: 0.1")}
+    card = (folder / "MODEL_CARD.md").read_text()
+    assert "- onnx, int8\n- tensorrt, int8: built from the ONNX where the GPU is\n" in card
+    assert "- openvino is left out: int8: largest score gap: 0.5; fp32: mAP50-95 gap on test: 0.1" in card
+    assert not (folder / "model.xml").exists()
 
 
 def test_the_record_names_every_input_by_digest(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ from nightowl.evaluation.operating_figures import operating_figures
 from nightowl.evaluation.postprocess import Found
 from nightowl.evaluation.slices import Slice
 from nightowl.evaluation.truth import truth_of
-from nightowl.export.parity import Attempt, Parity, ParityCheck
+from nightowl.export.parity import Attempt, FormatParity, Parity, ParityCheck
 from nightowl.export.speed import BATCHES, ArtefactSpeed, Speed, timing_of
 from nightowl.files import sha256_file, write_atomic, write_record
 from nightowl.params import GateParams
@@ -267,11 +267,11 @@ def _parity(workspace: Workspace) -> None:
         checks=(ParityCheck(rule="mAP50-95 gap on test", passed=False, figure=0.021, limit=0.005),),
         refused=("mAP50-95 gap on test: 0.021, at most 0.005",),
         drift=None,
-        onnx_sha256="8c" * 32,
+        sha256="8c" * 32,
         num_bytes=3_100_000,
     )
     taken = Attempt(
-        precision="fp32", passed=True, checks=checks, refused=(), drift=None, onnx_sha256="8b" * 32, num_bytes=10_600_000
+        precision="fp32", passed=True, checks=checks, refused=(), drift=None, sha256="8b" * 32, num_bytes=10_600_000
     )
     parity = Parity(
         passed=True,
@@ -282,6 +282,7 @@ def _parity(workspace: Workspace) -> None:
         num_images=12,
         weights_sha256="8a" * 32,
         onnx_sha256="8b" * 32,
+        others=(FormatParity(name="openvino", required=False, attempts=(taken,), files={"model.xml": "8d" * 32}),),
     )
     write_record(workspace.parity, parity)
     speed = Speed(cpu="a processor", threads=1, artefacts=(_speed_of(".pt", 0.0312), _speed_of("onnx", 0.0113)))

@@ -120,6 +120,19 @@ def test_every_figure_of_the_night_is_on_the_page(contents: dict[str, ReportCont
     assert content.data.dataset_version[:12] in text and content.facts.code_commit[:12] in text
 
 
+def test_a_format_that_ships_shows_its_checks_and_one_that_is_left_out_its_reasons(contents: dict[str, ReportContent]) -> None:
+    export = contents["promoted"].export
+    assert export is not None
+    shown = render(contents["promoted"])
+    assert "openvino ships in fp32" in shown and "openvino: mAP50-95 gap on test" in shown and "model.xml" in shown
+    failed = export.parity.others[0].model_copy(update={"attempts": export.parity.attempts[:1], "files": {}, "required": True})
+    parity = export.parity.model_copy(update={"others": (failed,), "passed": False})
+    gone = render(contents["promoted"].model_copy(update={"export": export.model_copy(update={"parity": parity})}))
+    assert "openvino is left out; params require it, so the version may not be published" in gone
+    assert gone.count("<li>mAP50-95 gap on test: 0.021, at most 0.005</li>") == 2 and "openvino: " not in gone
+    assert "The ONNX (fp32) says what the trained model says" in gone
+
+
 def test_what_was_not_measured_is_a_dash_and_never_zero(contents: dict[str, ReportContent]) -> None:
     content = contents["promoted"]
     assert content.candidate is not None

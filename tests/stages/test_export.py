@@ -1,22 +1,24 @@
 """Stage export: the file that ships, and whether it says what was trained."""
 
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
+from nightowl.errors import StageFailed
 from nightowl.evaluation.cost import Cost
 from nightowl.evaluation.operating import OperatingPoint
 from nightowl.evaluation.runners import OnnxRunner
+from nightowl.export import formats
 from nightowl.export import speed as speed_module
 from nightowl.export.onnx import export_onnx
 from nightowl.export.parity import Parity
 from nightowl.export.speed import Speed
-from nightowl.export_params import FP16, FP32, INT8, ExportParams, LimitsParams
+from nightowl.export_params import FP32, ExportParams, LimitsParams
 from nightowl.files import sha256_file
 from nightowl.params import Params
 from nightowl.stages import evaluate, export
 from nightowl.stages.workspace import Workspace
-from tests.export.seeded import a_trained_model
 from tests.stages.night import PARAMS, a_night, crown, load_tiny
 from tests.tiny import tiny_card, tiny_module
 
@@ -70,10 +72,10 @@ def test_openvino_is_made_measured_by_the_same_checks_and_timed(evaluated: Works
     pytest.importorskip("openvino")
     parity = run(evaluated, PARAMS.model_copy(update={"export": ExportParams(formats=("onnx", "openvino"))}))
     assert parity.passed, parity.checks
-    rules = [check.rule for check in parity.checks]
-    assert rules[len(rules) // 2 :] == [f"openvino: {rule}" for rule in rules[: len(rules) // 2]]
-    assert parity.checks == parity.attempts[0].checks
-    assert parity.other_files == {name: sha256_file(evaluated.out("export") / name) for name in ("model.xml", "model.bin")}
+    (other,) = parity.others
+    assert other.shipped is not None and parity.checks == parity.attempts[0].checks
+    assert [check.rule for check in other.shipped.checks] == [check.rule for check in parity.checks]
+    assert other.files == {name: sha256_file(evaluated.out("export") / name) for name in ("model.xml", "model.bin")}
     speed = Speed.model_validate_json(evaluated.speed.read_bytes())
     assert [artefact.name for artefact in speed.artefacts] == [".pt", "onnx", "openvino"]
 
@@ -95,16 +97,17 @@ def test_an_export_beyond_its_limits_is_a_result(evaluated: Workspace) -> None:
     assert evaluated.onnx.exists()
 
 
-def test_precisions_that_are_refused_fall_back_to_fp32_and_the_record_says_why(tmp_path: Path) -> None:
-    trained, path = a_trained_model(tmp_path), tmp_path / "model.onnx"
-    strict = LimitsParams(
-        int8=INT8.model_copy(update={"max_path_score_gap": 0.0}), fp16=FP16.model_copy(update={"max_score_gap": 0.0})
-    )
-    params = ExportParams(precisions=("int8", "fp16"), limits=strict)
-    attempts = [each.attempt for each in export.try_in_order(params, trained, {"onnx": path})]
-    assert [(each.precision, each.passed) for each in attempts] == [("int8", False), ("fp16", False), ("fp32", True)]
-    assert attempts[0].refused[0].startswith("largest score gap, from file to box: ")
-    assert attempts[1].refused[0].startswith("largest score gap: ") and attempts[2].refused == ()
-    assert attempts[2].onnx_sha256 == sha256_file(path) and OnnxRunner(path).card.model.precision == "fp32"
-    (taken,) = export.try_in_order(ExportParams(precisions=("int8", "fp16")), trained, {"onnx": path})
-    assert (taken.attempt.precision, OnnxRunner(path).card.model.precision) == ("int8", "int8")
+@pytest.mark.parametrize(("required", "passed"), [((), True), (("openvino",), False)])
+def test_a_format_that_fails_is_left_out_and_refuses_the_version_only_where_it_is_required(
+    required: tuple[Literal["openvino"], ...], passed: bool, evaluated: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(source: Path, xml: Path) -> None:
+        raise StageFailed("export: OpenVINO cannot read it")
+
+    monkeypatch.setattr(formats, "convert", refuse)
+    params = ExportParams(formats=("onnx", "openvino"), required_formats=required)
+    parity = run(evaluated, PARAMS.model_copy(update={"export": params}))
+    assert (parity.passed, parity.attempts[-1].passed, parity.others[0].files) == (passed, True, {})
+    assert not evaluated.openvino.exists()
+    speed = Speed.model_validate_json(evaluated.speed.read_bytes())
+    assert [artefact.name for artefact in speed.artefacts] == [".pt", "onnx"]
