@@ -1,11 +1,13 @@
-"""`nightowl train --nproc 2` as processes: whoever is killed, nobody stays behind, and running it again ends as undisturbed."""
+"""`nightowl train` on two ranks, and on two hosts, as processes: whoever is killed or asked to stop, nobody stays behind, and
+running it again ends as undisturbed."""
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -42,9 +44,9 @@ def checkout(folder: Path) -> Workspace:
     return workspace
 
 
-def started(folder: Path) -> "subprocess.Popen[str]":
+def started(folder: Path, ranks: Sequence[str] = ("--nproc", "2")) -> "subprocess.Popen[str]":
     home = {"NIGHTOWL_HOME": str(folder / "home"), "NIGHTOWL_SOURCES__TINY": str(folder / "source"), "NIGHTOWL_DEVICE": "cpu"}
-    command = [sys.executable, "-m", "nightowl.cli", "train", "tiny", "--nproc", "2"]
+    command = [sys.executable, "-m", "nightowl.cli", "train", "tiny", *ranks]
     return subprocess.Popen(
         command,
         cwd=folder,
@@ -110,6 +112,36 @@ def test_whoever_is_killed_nobody_stays_and_the_next_run_ends_as_undisturbed(
     digest, said = trained(tmp_path)
     assert "going on from epoch 2" in said
     assert digest == undisturbed
+
+
+def test_two_hosts_stop_together_and_end_as_two_ranks_of_one(tmp_path: Path, undisturbed: str) -> None:
+    """Two checkouts with homes of their own, that share nothing but the address where they meet. The second is asked to stop."""
+    for host in ("0", "1"):
+        checkout(tmp_path / host)
+    zero, one = two_hosts(tmp_path)
+    assert zero.stderr is not None
+    for line in iter(zero.stderr.readline, ""):
+        if line.startswith("epoch 1/"):
+            one.send_signal(signal.SIGTERM)
+            break
+    ends = [process.communicate(timeout=END_SECONDS)[1] for process in (zero, one)]
+    assert zero.returncode != 0 and one.returncode != 0, ends
+    assert within(END_SECONDS, lambda: not members(tmp_path / "0") and not members(tmp_path / "1"))
+    again = two_hosts(tmp_path)
+    said = [process.communicate(timeout=END_SECONDS)[1] for process in again]
+    assert [process.returncode for process in again] == [0, 0], said
+    assert "going on from epoch 2" in said[0]
+    assert sha256_file(tmp_path / "0" / "out" / "tiny" / "train" / "best.pt") == undisturbed
+    assert not (tmp_path / "1" / "out").exists(), "host 0 publishes"
+
+
+def two_hosts(folder: Path) -> "list[subprocess.Popen[str]]":
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        meet = f"127.0.0.1:{probe.getsockname()[1]}"
+    return [
+        started(folder / host, ("--nproc", "1", "--nnodes", "2", "--node-rank", host, "--rendezvous", meet)) for host in "01"
+    ]
 
 
 def test_a_second_one_of_the_same_training_is_refused(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """One optimizer step, in parts and whole. BatchNorm is frozen where parts are to equal the whole."""
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 import torch
@@ -99,3 +100,26 @@ def test_an_empty_share_is_a_step_too() -> None:
     assert len(a_batch([])) == 0
     sums = stepper._accumulate(a_batch([]), 0, 0, 2, whole=False)
     assert sums.tolist() == [0.0] * 5
+
+
+@pytest.mark.slow
+def test_a_compiled_model_takes_the_same_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Traced and run as it is: what a compiler then makes of it rounds otherwise."""
+    from nightowl.training.progress import Progress
+
+    traced: list[int] = []
+
+    def backend(graph: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Callable[..., object]:
+        traced.append(len(list(graph.graph.nodes)))
+        return graph.forward
+
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend=backend))
+    digests = []
+    for compiled in (False, True):
+        plan = a_plan(global_batch=4, optimizer="SGD", lr0=0.01, compile=compiled)
+        stepper = Stepper(plan, build(plan).learner, Alone(), AnyStop(()), lambda: False, lambda *_: None)
+        stepper.learner.model.train()
+        for step in (0, 1):
+            assert isinstance(stepper.take(a_batch([0, 1, 2, 3]), 0, step, 2), Taken)
+        digests.append(digest(capture(stepper.learner, Progress(micro_batch=2, val_batch=1))))
+    assert sum(traced) > 100 and digests[0] == digests[1]
