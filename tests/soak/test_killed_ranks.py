@@ -115,7 +115,7 @@ def test_whoever_is_killed_nobody_stays_and_the_next_run_ends_as_undisturbed(
 
 
 def test_two_hosts_stop_together_and_end_as_two_ranks_of_one(tmp_path: Path, undisturbed: str) -> None:
-    """Two checkouts with homes of their own, that share nothing but the address where they meet. The second is asked to stop."""
+    """Two checkouts with homes of their own, that share nothing but where they meet. The second is asked to stop."""
     for host in ("0", "1"):
         checkout(tmp_path / host)
     zero, one = two_hosts(tmp_path)
