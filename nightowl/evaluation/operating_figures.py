@@ -14,7 +14,7 @@ from nightowl.evaluation.bootstrap import draw_weights
 from nightowl.evaluation.detections import Detections
 from nightowl.evaluation.matches import Matches, precompute_matches
 from nightowl.evaluation.operating import OperatingPoint
-from nightowl.evaluation.rates import Rate, count_per, share_of
+from nightowl.evaluation.rates import Rate, Resampled, count_per, share_of
 from nightowl.evaluation.truth import Truth
 from nightowl.params import OperatingLimits
 from nightowl.records import Record
@@ -77,7 +77,7 @@ def operating_figures(
     thresholds = point.thresholds()
     if thresholds is None:
         return None
-    weights = draw_weights(groups, num_resamples, _SEED).astype(np.float64)
+    resampled = Resampled(draw_weights(groups, num_resamples, _SEED).astype(np.float64), groups)
     matches = precompute_matches(truth, detections.from_confidence(thresholds), max_detections=len(detections) + 1)
     classes = [_counts(truth, matches, index) for index in range(len(truth.classes))]
     return OperatingFigures(
@@ -85,9 +85,9 @@ def operating_figures(
         num_images=len(truth.images),
         num_independent=len(np.unique(groups)),
         confidence=confidence,
-        overall=_figures(None, point.overall, _together(classes), weights, confidence),
+        overall=_figures(None, point.overall, _together(classes), resampled, confidence),
         classes=tuple(
-            _figures(name, float(threshold), counts, weights, confidence, (class_limits or {}).get(name, _NO_LIMITS))
+            _figures(name, float(threshold), counts, resampled, confidence, (class_limits or {}).get(name, _NO_LIMITS))
             for name, threshold, counts in zip(truth.classes, thresholds, classes, strict=True)
         ),
     )
@@ -97,7 +97,7 @@ def _figures(
     name: str | None,
     threshold: float | None,
     counts: _Counts,
-    weights: NDArray[np.float64],
+    resampled: Resampled,
     confidence: float,
     limits: OperatingLimits = _NO_LIMITS,
 ) -> Figures:
@@ -107,10 +107,10 @@ def _figures(
     return Figures(
         name=name,
         confidence=threshold,
-        miss=share_of(counts.objects - counts.found, counts.objects, weights, confidence, limits.max_miss_rate),
-        false_positives=count_per(counts.false, every, weights, confidence, limits.max_fp_per_image),
-        escape=share_of(_number(faulty & nothing), _number(faulty), weights, confidence, limits.max_escape_rate),
-        overkill=share_of(_number(good & ~nothing), _number(good), weights, confidence, limits.max_overkill_rate),
+        miss=share_of(counts.objects - counts.found, counts.objects, resampled, confidence, limits.max_miss_rate),
+        false_positives=count_per(counts.false, every, resampled, confidence, limits.max_fp_per_image),
+        escape=share_of(_number(faulty & nothing), _number(faulty), resampled, confidence, limits.max_escape_rate),
+        overkill=share_of(_number(good & ~nothing), _number(good), resampled, confidence, limits.max_overkill_rate),
     )
 
 

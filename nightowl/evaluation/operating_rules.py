@@ -10,11 +10,11 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from nightowl.evaluation.intervals import holm, images_that_suffice
+from nightowl.evaluation.intervals import can_show, holm, images_that_suffice
 from nightowl.evaluation.operating_figures import Figures, OperatingFigures
 from nightowl.evaluation.rates import Rate, trials_without_event
 from nightowl.evaluation.verdict import Check
-from nightowl.evaluation.wording import rate_in_words
+from nightowl.evaluation.wording import nothing_shown_in_words, rate_in_words
 from nightowl.params import GateParams, OperatingLimits
 
 _ROUNDING = 1e-9
@@ -73,6 +73,8 @@ def operating_checks(gate: GateParams, figures: OperatingFigures | None) -> list
     tested = [one for one in limits if one.name is not None and one.rate is not None and one.rate.value is not None]
     sure = holm([_p_above(one) for one in tested], 1 - gate.confidence)
     shown = {one.rule for one, certain in zip(tested, sure, strict=True) if certain}
+    if gate.operating_limits == "bound" and not can_show(figures.num_independent, gate.confidence):
+        return [_too_few(one, figures.num_independent, gate.confidence) for one in limits]
     return [_check(gate, one, one.rule in shown, len(tested)) for one in limits]
 
 
@@ -86,6 +88,21 @@ def _limits(of: OperatingLimits, name: str | None, figures: Figures | None) -> I
 def _p_above(one: _Limit) -> float:
     assert one.rate is not None and one.rate.p_above is not None, "the figures were made for these limits"
     return one.rate.p_above
+
+
+def _too_few(one: _Limit, num_independent: int, confidence: float) -> Check:
+    """So few images, or lots of them, show no limit to be kept or broken, whatever they hold."""
+    if one.rate is None or one.rate.value is None:
+        return Check(rule=one.rule, passed=False, figure=None, limit=one.limit, detail=_unmeasured(one))
+    return Check(
+        rule=one.rule,
+        passed=False,
+        figure=one.rate.value,
+        limit=one.limit,
+        detail=_what(one) + nothing_shown_in_words(num_independent, confidence),
+        interval=one.rate.interval,
+        undecided=True,
+    )
 
 
 def _check(gate: GateParams, one: _Limit, shown_over_all: bool, num_tested: int) -> Check:
@@ -104,7 +121,7 @@ def _check(gate: GateParams, one: _Limit, shown_over_all: bool, num_tested: int)
         figure=rate.value,
         limit=one.limit,
         detail=rate_in_words(
-            one.kind.rule + (f" of {one.name}" if one.name else ""),
+            _what(one),
             rate,
             one.kind.events,
             _trials(one),
@@ -120,6 +137,10 @@ def _check(gate: GateParams, one: _Limit, shown_over_all: bool, num_tested: int)
     )
 
 
+def _what(one: _Limit) -> str:
+    return one.kind.rule + (f" of {one.name}" if one.name is not None else "")
+
+
 def _trials(one: _Limit) -> str:
     return one.kind.trials + (f" of {one.name}" if one.name is not None and one.kind.share else "")
 
@@ -127,8 +148,7 @@ def _trials(one: _Limit) -> str:
 def _unmeasured(one: _Limit) -> str:
     if one.rate is None:
         return f"{one.kind.rule} of {one.name} could not be measured: the model has no class {one.name} (gate.class_limits)"
-    what = one.kind.rule + (f" of {one.name}" if one.name else "")
-    return f"{what} could not be measured: test holds no {_trials(one)}"
+    return f"{_what(one)} could not be measured: test holds no {_trials(one)}"
 
 
 def trials_that_suffice(rate: Rate, limit: float, share: bool = True) -> int | None:

@@ -10,6 +10,7 @@ I images, R resamples of them.
 
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,18 +34,25 @@ class Rate(Record):
     p_above: float | None = None
 
 
+class Resampled(NamedTuple):
+    """Resamples of the images as weights (R, I), and the number of the group (I,) that each image was drawn with."""
+
+    weights: NDArray[np.float64]
+    groups: NDArray[np.int64]
+
+
 def share_of(
     events: NDArray[np.integer],
     trials: NDArray[np.integer],
-    weights: NDArray[np.float64],
+    resampled: Resampled,
     confidence: float,
     limit: float | None = None,
 ) -> Rate:
-    """The share of trials with an event, from the counts (I,) of each image; `weights` (R, I) are resamples of the images."""
+    """The share of trials with an event, from the counts (I,) of each image."""
     k, n = int(events.sum()), int(trials.sum())
     exact = (share_low(k, n, confidence), share_high(k, n, confidence)) if n else (0.0, 1.0)
     chance = None if limit is None else share_p_above(k, n, limit)
-    rate = _rate(k, n, exact, _resampled(events, trials, weights), int((trials > 0).sum()), confidence, limit, chance)
+    rate = _rate(k, n, exact, _drawn(events, trials, resampled), _num_groups(trials, resampled), confidence, limit, chance)
     if rate.interval is None:
         return rate
     return rate.model_copy(update={"interval": rate.interval.model_copy(update={"high": min(rate.interval.high, 1.0)})})
@@ -53,7 +61,7 @@ def share_of(
 def count_per(
     events: NDArray[np.integer],
     trials: NDArray[np.integer],
-    weights: NDArray[np.float64],
+    resampled: Resampled,
     confidence: float,
     limit: float | None = None,
 ) -> Rate:
@@ -61,7 +69,7 @@ def count_per(
     k, n = int(events.sum()), int(trials.sum())
     exact = (count_low(k, confidence) / n, count_high(k, confidence) / n) if n else (0.0, math.inf)
     chance = None if limit is None else count_p_above(k, n * limit)
-    return _rate(k, n, exact, _resampled(events, trials, weights), int((trials > 0).sum()), confidence, limit, chance)
+    return _rate(k, n, exact, _drawn(events, trials, resampled), _num_groups(trials, resampled), confidence, limit, chance)
 
 
 def _rate(
@@ -69,7 +77,7 @@ def _rate(
     n: int,
     exact: tuple[float, float],
     drawn: NDArray[np.float64],
-    num_images: int,
+    num_independent: int,
     confidence: float,
     limit: float | None,
     chance: float | None,
@@ -77,20 +85,25 @@ def _rate(
     if not n:
         return Rate(events=k, trials=0, value=None, interval=None)
     low, high = exact
-    if num_images > 1 and len(drawn) and drawn.std() > 0:
-        wider = interval(drawn, num_images, confidence)
+    if num_independent > 1 and len(drawn) and drawn.std() > 0:
+        wider = interval(drawn, num_independent, confidence)
         low, high = max(min(low, wider.low), 0.0), max(high, wider.high)
         if limit is not None and chance is not None:
-            chance = max(chance, p_value(-drawn, num_images, -limit))
+            chance = max(chance, p_value(-drawn, num_independent, -limit))
     bounds = Interval(low=low, high=high, confidence=confidence)
     return Rate(events=k, trials=n, value=k / n, interval=bounds, p_above=chance)
 
 
-def _resampled(events: NDArray[np.integer], trials: NDArray[np.integer], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+def _drawn(events: NDArray[np.integer], trials: NDArray[np.integer], resampled: Resampled) -> NDArray[np.float64]:
     """The rate in each resample that holds a trial."""
-    over, under = weights @ events, weights @ trials
+    over, under = resampled.weights @ events, resampled.weights @ trials
     drawn: NDArray[np.float64] = over[under > 0] / under[under > 0]
     return drawn
+
+
+def _num_groups(trials: NDArray[np.integer], resampled: Resampled) -> int:
+    """In how many groups of images there is a trial: so few facts say how far groups differ."""
+    return len(np.unique(resampled.groups[trials > 0]))
 
 
 def share_high(events: int, trials: int, confidence: float) -> float:

@@ -7,11 +7,15 @@ from nightowl.evaluation.cost import Cost
 from nightowl.evaluation.cost_rules import cost_checks
 from nightowl.evaluation.evidence import Evidence
 from nightowl.evaluation.gate import judge
+from nightowl.evaluation.gather import Seen, figures_on_test
 from nightowl.evaluation.intervals import Interval
+from nightowl.evaluation.operating import ClassThreshold, OperatingPoint
 from nightowl.evaluation.operating_figures import Figures, OperatingFigures
 from nightowl.evaluation.operating_rules import operating_checks, trials_that_suffice
 from nightowl.evaluation.rates import Rate, share_high, share_low, share_p_above
+from nightowl.evaluation.truth import truth_of
 from nightowl.params import GateParams
+from tests.evaluation.scenes import CLASSES, a_scene
 from tests.evaluation.test_gate import measured, pinned
 
 
@@ -177,6 +181,19 @@ def test_a_class_that_cannot_be_measured_is_never_taken_for_a_good_one(
     assert (check.passed, check.figure, check.detail) == (False, None, detail)
 
 
+@pytest.mark.parametrize(("limits_on", "passed", "undecided"), [("bound", False, True), ("point", True, False)])
+def test_few_lots_show_nothing_however_many_images_they_hold(limits_on: str, passed: bool, undecided: bool) -> None:
+    few = figures(miss=rate(0, 400), open=rate(0, 400, 0.01)).model_copy(update={"num_independent": 4})
+    gate = class_limits(0.01, "open", limits_on=limits_on).model_copy(update={"max_miss_rate": 0.01})
+    checks = operating_checks(gate, few)
+    assert [(check.passed, check.undecided) for check in checks] == [(passed, undecided)] * 2
+    if undecided:
+        assert checks[1].detail == (
+            "miss rate of open, too few to tell: 4 independent images or lots of images cannot show anything with 95 % "
+            "confidence; 5 is the least"
+        )
+
+
 def test_one_false_alarm_in_ten_thousand_takes_thirty_thousand_good_images() -> None:
     check = operating_checks(GateParams(max_overkill_rate=0.0001), figures(overkill=rate(0, 500)))[0]
     assert check.undecided and "about 30000 images without an object would" in check.detail
@@ -261,3 +278,26 @@ def test_a_changed_class_list_is_refused_only_where_params_say_so(
     assert verdict.outcome == outcome, reason
     if outcome == "refuse":
         assert "the class list" in verdict.sentence and "spur against version 4" in verdict.sentence
+
+
+def test_what_is_gathered_for_the_gate_is_tested_against_the_limits_of_each_class() -> None:
+    images, detections = a_scene(3, num_images=40, scale=3)
+    point = OperatingPoint(
+        split="val",
+        dataset_version="1" * 64,
+        overall=0.5,
+        classes=tuple(ClassThreshold(name=name, confidence=None) for name in CLASSES),
+    )
+    limits = {
+        CLASSES[0]: {"max_miss_rate": 0.0, "max_fp_per_image": 50.0},
+        CLASSES[1]: {"max_escape_rate": 1.0, "max_overkill_rate": 1.0},
+    }
+    gate = GateParams.model_validate({"class_limits": limits, "num_resamples": 200})
+    checks = operating_checks(gate, figures_on_test(gate, Seen(truth_of(CLASSES, images), detections), point))
+    assert {check.rule: check.passed for check in checks} == {
+        f"miss rate: {CLASSES[0]}": False,
+        f"false positives an image: {CLASSES[0]}": True,
+        f"escape rate: {CLASSES[1]}": True,
+        f"overkill rate: {CLASSES[1]}": True,
+    }
+    assert not checks[0].undecided, "where nothing may be missed, one miss is proof"

@@ -4,9 +4,11 @@ import math
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from nightowl.evaluation.bootstrap import draw_weights
 from nightowl.evaluation.rates import (
+    Resampled,
     count_high,
     count_low,
     count_p_above,
@@ -18,7 +20,12 @@ from nightowl.evaluation.rates import (
     trials_without_event,
 )
 
-WEIGHTS = draw_weights(np.arange(100), 400, 0).astype(np.float64)
+
+def resamples(groups: NDArray[np.int64]) -> Resampled:
+    return Resampled(draw_weights(groups, 400, 0).astype(np.float64), groups)
+
+
+WEIGHTS = resamples(np.arange(100))
 
 
 @pytest.mark.parametrize(
@@ -84,6 +91,18 @@ def test_events_that_come_together_widen_the_bounds() -> None:
     assert wide.high - wide.low > 1.5 * (narrow.high - narrow.low)
 
 
+def test_few_lots_say_less_than_their_images_seem_to() -> None:
+    """Three lots of which one misses half: what other lots do is anybody's guess."""
+    objects, missed, lots = np.ones(60, np.int64), np.zeros(60, np.int64), np.arange(60) // 20
+    missed[:10] = 1
+    few = share_of(missed, objects, resamples(lots), 0.95, 0.05)
+    many = share_of(missed, objects, resamples(np.arange(60)), 0.95, 0.05)
+    assert few.interval is not None and many.interval is not None
+    assert few.interval.high > 0.6 > 0.3 > many.interval.high
+    assert few.p_above is not None and many.p_above is not None
+    assert few.p_above > 0.1 > 0.01 > many.p_above
+
+
 def test_bounds_hold_as_often_as_they_say() -> None:
     """Of 2,000 lines with a true escape rate of 5 %, the upper bound from 100 images lies below it in 5 % at most."""
     random = np.random.default_rng(0)
@@ -102,7 +121,7 @@ def test_a_count_has_no_upper_limit_of_one() -> None:
 def test_a_share_ends_at_one_however_few_images_were_drawn_again() -> None:
     trials = np.array([1, 1, 1, 1, 1])
     events = np.array([1, 1, 1, 1, 0])
-    share = share_of(events, trials, draw_weights(np.arange(5), 400, 0).astype(np.float64), 0.99)
+    share = share_of(events, trials, resamples(np.arange(5)), 0.99)
     assert share.interval is not None
     assert share.interval.high <= 1.0
 
