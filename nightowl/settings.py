@@ -92,7 +92,7 @@ class Settings(BaseSettings):
 
 
 # Variables that carry a word between our own processes; they are not settings.
-PROCESS_VARIABLES = ("NIGHTOWL_STAGE", "NIGHTOWL_RANK_REPORTS")
+PROCESS_VARIABLES = ("NIGHTOWL_STAGE", "NIGHTOWL_RANK_REPORTS", "NIGHTOWL_NODE_HOME")
 
 
 def load_settings(root: Path) -> Settings:

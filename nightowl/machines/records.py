@@ -16,7 +16,8 @@ EventKind = Literal[
 
 
 class NodeBeat(Record):
-    """A node's heartbeat, replaced every few seconds. `address` is where its peers reach it; `step` its last committed one."""
+    """A node's heartbeat, replaced every few seconds. `address` is where its peers reach it; `step` is the last committed one
+    of the training it leads, `taken` the last that it took."""
 
     instance: str
     address: str
@@ -28,6 +29,7 @@ class NodeBeat(Record):
     generation: int | None = None
     stage: str | None = None
     step: int | None = None
+    taken: int | None = None
     at: AwareDatetime
     said: str = ""
 

@@ -191,7 +191,7 @@ class Workspace:
 
     @property
     def steps_taken(self) -> Path:
-        """The optimizer step that the training here took last; not an output."""
+        """The Steps of the training here; not an output."""
         return self.root / "out" / self.detector / "outcomes" / "train.step"
 
     def outcome(self, stage: str) -> Path:

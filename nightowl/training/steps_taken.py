@@ -1,14 +1,22 @@
-"""Which optimizer step a training took last, in a small file beside it: with the last committed one it says how many are
+"""From which optimizer step a training went on and which it took last, in a small file beside it: they say how many steps are
 done again after a kill. Written at most every `EVERY_SECONDS`, without waiting for the disk."""
 
 import os
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from nightowl.training.watch import EpochEnd, Start, Watcher
 
 EVERY_SECONDS = 0.2
+
+
+class Steps(NamedTuple):
+    """Steps count from the beginning of the training. `first`: how many were done when this process took over."""
+
+    first: int
+    last: int
 
 
 class StepsTaken:
@@ -16,12 +24,13 @@ class StepsTaken:
 
     def __init__(self, shown: Watcher, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self._shown, self._path, self._clock = shown, path, clock
-        self._num_batches, self._noted = 0, float("-inf")
+        self._num_batches, self._first, self._noted = 0, 0, float("-inf")
 
     def started(self, start: Start) -> None:
         self._num_batches = start.num_batches
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        self._note((start.first_epoch - 1) * start.num_batches + start.first_step)
+        self._first = (start.first_epoch - 1) * start.num_batches + start.first_step
+        self._note(self._first)
         self._shown.started(start)
 
     def batch_done(self, epoch: int, batch: int, losses: dict[str, float], waited_seconds: float) -> None:
@@ -41,13 +50,13 @@ class StepsTaken:
     def _note(self, step: int) -> None:
         self._noted = self._clock()
         beside = self._path.with_name(f".{self._path.name}")
-        beside.write_text(str(step))
+        beside.write_text(f"{self._first} {step}")
         os.replace(beside, self._path)
 
 
-def steps_taken(path: Path) -> int | None:
-    """The step in the file; None when no training has begun."""
+def steps_taken(path: Path) -> Steps | None:
+    """What the file says; None when no training has begun."""
     try:
-        return int(path.read_text())
-    except (FileNotFoundError, ValueError):
+        return Steps(*map(int, path.read_text().split()))
+    except (FileNotFoundError, ValueError, TypeError):
         return None
