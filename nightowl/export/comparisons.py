@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from numpy.typing import NDArray
 
 from nightowl.evaluation.detect import model_of
 from nightowl.evaluation.detections import Detections
@@ -22,10 +21,9 @@ from nightowl.export.on_test import operating_checks, precision_checks
 from nightowl.export.parity import Drift, ParityCheck, check, measured
 from nightowl.export.tensors import largest, tensor_gap
 from nightowl.export.trained import Trained, measure_again
-from nightowl.export.whole_path import PathGap, compare_paths, look_at_all
+from nightowl.export.whole_path import PathGap, compare_paths, look_at_all, thresholds_of
 from nightowl.export_params import ExportParams, Precision
 
-NO_THRESHOLD = 0.25  # for a model without an operating point
 # The share of a tensor's signal from which it has drifted: an honest yolo11n reaches 0.004 in FP16 and 0.10 in INT8.
 DRIFT = {"fp32": 0.001, "fp16": 0.02, "int8": 0.2}
 
@@ -56,7 +54,7 @@ def path_gap(trained: Trained, runner: ShippedRunner) -> PathGap:
     classes = trained.card.model.classes
     shipped = look_at_all(runner, trained.sources).with_classes(classes)
     points = trained.card.operating, _among(runner.card.operating, classes)
-    ours, theirs = (_thresholds(point, len(classes)) for point in points)
+    ours, theirs = (thresholds_of(point, len(classes)) for point in points)
     return compare_paths(trained.seen, shipped, ours, theirs)
 
 
@@ -119,8 +117,3 @@ def _among(point: OperatingPoint, classes: tuple[str, ...]) -> OperatingPoint:
     own = {each.name: each for each in point.classes}
     known = [own.get(name, ClassThreshold(name=name, confidence=None)) for name in classes]
     return point.model_copy(update={"classes": tuple(known)})
-
-
-def _thresholds(point: OperatingPoint, num_classes: int) -> NDArray[np.float32]:
-    thresholds = point.thresholds()
-    return np.full(num_classes, NO_THRESHOLD, np.float32) if thresholds is None else thresholds

@@ -1,6 +1,5 @@
-"""An engine built from the ONNX that ships, held against it on the GPU at once; and one run like any other artefact."""
+"""An engine, run like any other artefact: on the kind of machine that it was built for, or not at all."""
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -8,18 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from nightowl.errors import StageFailed, WeightsError
+from nightowl.errors import WeightsError
 from nightowl.evaluation.card import ModelCard
-from nightowl.evaluation.runners import OnnxRunner
 from nightowl.export import tensorrt
 from nightowl.export.engine_record import EngineRecord, Fingerprint, differences, read_fingerprint
-from nightowl.export.engine_store import EngineStore
-from nightowl.export.parity import check
-from nightowl.export.tensors import Gap, tensor_gap
-from nightowl.export_params import ExportParams, PrecisionLimits
-from nightowl.files import sha256_bytes, sha256_file
-
-NUM_IMAGES, PATCHES = 4, 6
+from nightowl.files import sha256_file
 
 
 class Memory(Protocol):
@@ -114,67 +106,3 @@ def read_engine_record(path: Path) -> EngineRecord:
         return EngineRecord.model_validate_json(beside.read_bytes())
     except ValidationError as error:
         raise WeightsError(f"{beside}: not the record of an engine: {error.errors()[0]['msg']}") from error
-
-
-def build_engine(
-    onnx: Path,
-    params: ExportParams,
-    store: EngineStore,
-    scratch: Path,
-    machine: tuple[Fingerprint, str] | None = None,
-    memory: Memory | None = None,
-) -> EngineRecord:
-    """The engine of `onnx` for this machine, published in `store`; one that is there with the same options is returned.
-
-    It is published only if on random images it says what the ONNX says on the CPU, within the limits of the export.
-
-    Raises:
-        StageFailed: when it cannot be built, or says something else. UserError: without TensorRT or a GPU.
-    """
-    here, gpu = machine or read_fingerprint()
-    found = store.find(sha256_file(onnx), here)
-    if found is not None and found.options == params.tensorrt:
-        return found
-    reference = OnnxRunner(onnx)
-    cache = store.timing_cache(here) if params.tensorrt.timing_cache else b""
-    built = tensorrt.build(onnx.read_bytes(), params.tensorrt, cache)
-    record = EngineRecord(
-        onnx_sha256=sha256_file(onnx),
-        engine_sha256=sha256_bytes(built.plan),
-        num_bytes=len(built.plan),
-        fingerprint=here,
-        gpu=gpu,
-        options=params.tensorrt,
-        card=reference.card,
-        score_gap=0.0,
-        box_gap_px=None,
-        built_at=datetime.now(UTC),
-    )
-    (scratch / "model.engine").write_bytes(built.plan)
-    (scratch / "model.json").write_text(record.model_dump_json())
-    gap = _gap(reference, TensorRtRunner(scratch / "model.engine", here, memory))
-    _refuse_another(gap, params.limits_of(reference.card.model.precision))
-    record = record.model_copy(update={"score_gap": gap.score, "box_gap_px": gap.box_px})
-    store.publish(record, built.plan)
-    if params.tensorrt.timing_cache:
-        store.keep_timing_cache(here, built.timing_cache)
-    return record
-
-
-def _gap(reference: OnnxRunner, engine: TensorRtRunner) -> Gap:
-    """On images of coloured patches, the same each time: where an engine is built there need be no data."""
-    card = reference.card
-    patches = np.random.default_rng(0).random((NUM_IMAGES, 3, PATCHES, PATCHES), np.float32)
-    place = np.arange(card.model.image_size) * PATCHES // card.model.image_size
-    images = np.ascontiguousarray(patches[:, :, place][..., place])
-    return tensor_gap(reference, engine, images, card.model.head, card.limits.confidence_floor)
-
-
-def _refuse_another(gap: Gap, limits: PrecisionLimits) -> None:
-    """Against the limits of the precision that the ONNX is in; without a box there is none to compare."""
-    scores, boxes = check("", gap.score, limits.max_score_gap), check("", gap.box_px, limits.max_box_gap_px)
-    if not (scores.passed and (gap.box_px is None or boxes.passed)):
-        raise StageFailed(
-            f"the engine does not say what the ONNX says: scores differ by {gap.score:.3g} (at most {limits.max_score_gap}), "
-            f"boxes by {gap.box_px} px (at most {limits.max_box_gap_px}); it is not published"
-        )

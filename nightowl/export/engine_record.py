@@ -6,6 +6,7 @@ from datetime import datetime
 from nightowl.errors import UserError
 from nightowl.evaluation.card import ModelCard
 from nightowl.export import tensorrt
+from nightowl.export.parity import ParityCheck
 from nightowl.export_params import TensorRtParams
 from nightowl.records import Record
 
@@ -24,7 +25,8 @@ class Fingerprint(Record):
 
 
 class EngineRecord(Record):
-    """An engine. `gpu` is for people; `score_gap` and `box_gap_px` are its largest differences from the ONNX, when built."""
+    """An engine, and how it was held against the model when it was built: `checks`, on `num_images` test images, or, where
+    there were none, on coloured patches alone; `not_on_test` says why. `gpu` is for people."""
 
     onnx_sha256: str
     engine_sha256: str
@@ -33,8 +35,9 @@ class EngineRecord(Record):
     gpu: str
     options: TensorRtParams
     card: ModelCard
-    score_gap: float
-    box_gap_px: float | None
+    checks: tuple[ParityCheck, ...]
+    num_images: int
+    not_on_test: str | None
     built_at: datetime
 
 

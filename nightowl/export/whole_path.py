@@ -6,13 +6,15 @@ IoU 0.5, or within a pixel.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nightowl.evaluation.detect import Source
 from nightowl.evaluation.detections import Detections, gather
+from nightowl.evaluation.measure import NO_THRESHOLD
+from nightowl.evaluation.operating import OperatingPoint
 from nightowl.evaluation.postprocess import Found
 from nightowl.evaluation.predict import look
 from nightowl.evaluation.runners import ShippedRunner
@@ -20,6 +22,9 @@ from nightowl.evaluation.truth import overlaps
 from nightowl.export.parity import ParityCheck, check
 from nightowl.export_params import PrecisionLimits
 
+T = TypeVar("T")
+
+NUM_PATH_IMAGES = 72
 _LEAST_IOU = 0.5
 _SAME_PX = 1.0  # boxes that clipping to the image left without area have no IoU
 
@@ -32,6 +37,18 @@ class PathGap(NamedTuple):
     box_px: float | None
     num_unmatched: int
     num_boxes: int
+
+
+def spread(images: Sequence[T], num: int) -> list[T]:
+    """`num` of them, from first to last, or all there are."""
+    places = np.linspace(0, len(images) - 1, min(num, len(images))).round().astype(int)
+    return [images[place] for place in places]
+
+
+def thresholds_of(point: OperatingPoint, num_classes: int) -> NDArray[np.float32]:
+    """From where a detection of each class (C,) counts; of a model without an operating point a usual one."""
+    thresholds = point.thresholds()
+    return np.full(num_classes, NO_THRESHOLD, np.float32) if thresholds is None else thresholds
 
 
 def look_at_all(runner: ShippedRunner, sources: Sequence[Source]) -> Detections:

@@ -3,8 +3,10 @@
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from nightowl.errors import RegistryError, UserError
-from nightowl.export.engine import build_engine
+from nightowl.data.source import source_folder
+from nightowl.errors import DataError, RegistryError, UserError
+from nightowl.export.engine_build import build_engine
+from nightowl.export.engine_on_test import MeasuredImages, measured_images
 from nightowl.export.engine_record import EngineRecord, Fingerprint, read_fingerprint
 from nightowl.export.engine_store import EngineStore, open_engines
 from nightowl.files import sha256_file
@@ -26,9 +28,17 @@ def build_version(
     registry = open_registry(settings)
     info = registry.version(detector, version)
     bundle = fetch_bundle(registry, settings, info)
-    params = params_of(bundle)
+    export, images = params_of(bundle).export, _test_images(settings, detector, bundle)
     with TemporaryDirectory(prefix="nightowl-engine-") as scratch:
-        return info, build_engine(bundle / "model.onnx", params.export, open_engines(settings), Path(scratch), machine)
+        return info, build_engine(bundle / "model.onnx", export, open_engines(settings), Path(scratch), images, machine)
+
+
+def _test_images(settings: Settings, detector: str, bundle: Path) -> MeasuredImages | str:
+    """The images that the version was measured on, or why this machine has not got them."""
+    try:
+        return measured_images(bundle, source_folder(settings, detector))
+    except DataError as error:
+        return str(error)
 
 
 def engine_path(settings: Settings, detector: str, version: str, here: Fingerprint | None = None) -> Path:

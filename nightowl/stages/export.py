@@ -33,6 +33,7 @@ from nightowl.export.onnx import traced
 from nightowl.export.parity import Attempt, CalibrationImage, FormatParity, Parity
 from nightowl.export.speed import Speed, measure_speed
 from nightowl.export.trained import Trained
+from nightowl.export.whole_path import NUM_PATH_IMAGES, spread
 from nightowl.export_params import ExportParams
 from nightowl.files import write_record
 from nightowl.params import Params
@@ -41,7 +42,7 @@ from nightowl.stages.frame import main
 from nightowl.stages.workspace import Workspace
 from nightowl.training.yolo import load_torch_model
 
-NUM_TENSOR_IMAGES, NUM_PATH_IMAGES = 4, 72
+NUM_TENSOR_IMAGES = 4
 RUNNERS: Mapping[str, Callable[..., ShippedRunner]] = {"onnx": OnnxRunner, "openvino": OpenVinoRunner}
 
 
@@ -73,7 +74,7 @@ def what_was_trained(params: Params, workspace: Workspace) -> Trained:
     runner, dataset = TorchRunner(module), read_manifest(workspace.dataset)
     folder = source_folder(workspace.settings, workspace.detector)
     sources = sources_of(dataset, "test", folder)
-    path_sources = _spread(sources, NUM_PATH_IMAGES)
+    path_sources = spread(sources, NUM_PATH_IMAGES)
     return Trained(
         module=module,
         runner=runner,
@@ -83,7 +84,7 @@ def what_was_trained(params: Params, workspace: Workspace) -> Trained:
         folder=folder,
         metrics=Metrics.model_validate_json(workspace.metrics("candidate").read_bytes()),
         detections=read_detections(workspace.detections("candidate")),
-        inputs=_tensors(_spread(sources, NUM_TENSOR_IMAGES), model.image_size),
+        inputs=_tensors(spread(sources, NUM_TENSOR_IMAGES), model.image_size),
         sources=path_sources,
         seen=detect(model_of(model, runner), path_sources, params.evaluate, "trained model").detections,
     )
@@ -129,14 +130,8 @@ def _speed(params: Params, workspace: Workspace, trained: Trained, paths: Mappin
     if champion is not None:
         blobs = BlobStore(home_of(workspace.settings) / "blobs")
         runner = OnnxRunner(blobs.verified_path(champion.onnx_sha256, f"the ONNX of champion v{champion.version}"), threads)
-        subjects["champion"] = runner, _tensors(_spread(trained.sources, NUM_TENSOR_IMAGES), runner.card.model.image_size)
+        subjects["champion"] = runner, _tensors(spread(trained.sources, NUM_TENSOR_IMAGES), runner.card.model.image_size)
     return measure_speed(subjects, threads)
-
-
-def _spread(sources: Sequence[Source], num: int) -> list[Source]:
-    """`num` of them, from first to last, or all there are."""
-    places = np.linspace(0, len(sources) - 1, min(num, len(sources))).round().astype(int)
-    return [sources[place] for place in places]
 
 
 def _tensors(sources: Sequence[Source], size: int) -> NDArray[np.float32]:

@@ -203,8 +203,9 @@ class _Context:
         return True
 
     def get_tensor_shape(self, name: str) -> tuple[int, ...]:
-        _, *rest = self._engine.session.get_outputs()[0].shape
-        return (self._shape[0], *rest)
+        """A graph need not state it; a run tells."""
+        (output,) = self._engine.session.run(None, {self._engine.plan["input"]: np.zeros(self._shape, np.float32)})
+        return tuple(output.shape)
 
     def set_tensor_address(self, name: str, address: int) -> bool:
         self._addresses[name] = address

@@ -14,7 +14,8 @@ from nightowl.cloud.bucket import FolderBucket
 from nightowl.errors import StageFailed, StorageError, UserError, WeightsError
 from nightowl.export import tensorrt
 from nightowl.export.artefact import open_artefact
-from nightowl.export.engine import TensorRtRunner, TorchMemory, build_engine
+from nightowl.export.engine import TensorRtRunner, TorchMemory
+from nightowl.export.engine_build import build_engine
 from nightowl.export.engine_record import EngineRecord, Fingerprint, differences
 from nightowl.export.engine_store import EngineStore
 from nightowl.export_params import ExportParams, TensorRtParams
@@ -76,13 +77,14 @@ def store(tmp_path: Path) -> EngineStore:
 
 def built(model: Path, store: EngineStore, scratch: Path, **options: object) -> EngineRecord:
     params = ExportParams(tensorrt=TensorRtParams(**options))  # type: ignore[arg-type]
-    return build_engine(model, params, store, scratch, MACHINE, TorchMemory("cpu"))
+    return build_engine(model, params, store, scratch, "no source here", MACHINE, TorchMemory("cpu"))
 
 
 @pytest.mark.usefixtures("fake")
 def test_an_engine_says_what_its_onnx_says_in_parts_that_it_takes(model: Path, store: EngineStore, tmp_path: Path) -> None:
     record = built(model, store, tmp_path, max_batch=4, best_batch=2, min_batch=2)
     assert (record.card, record.onnx_sha256, record.gpu) == (tiny_card(), sha256_file(model), "a GPU")
+    assert (record.num_images, record.not_on_test) == (0, "no source here") and all(each.passed for each in record.checks)
     runner = TensorRtRunner(store.fetch(record, tmp_path / "here"), HERE, TorchMemory("cpu"))
     for num in (1, 4, 6, 9):
         batch = np.random.default_rng(num).random((num, 3, SIZE, SIZE), np.float32)
@@ -136,7 +138,7 @@ def test_an_engine_that_says_something_else_is_not_published(
         return done
 
     monkeypatch.setattr(fake_tensorrt._Context, "execute_async_v3", wrong)
-    with pytest.raises(StageFailed, match=r"does not say what the ONNX says: scores differ by 0\.01"):
+    with pytest.raises(StageFailed, match=r"not say what the model says: largest score gap to the ONNX, on patches: 0\.01"):
         built(model, store, tmp_path)
     assert store.all() == []
     with pytest.raises(StageFailed, match="cannot read the ONNX: error 0: no such operator"):
@@ -199,8 +201,9 @@ def test_compatibility_counts_as_it_was_built(
         gpu="a GPU",
         options=TensorRtParams(**options),  # type: ignore[arg-type]
         card=tiny_card(),
-        score_gap=0.0,
-        box_gap_px=0.0,
+        checks=(),
+        num_images=0,
+        not_on_test=None,
         built_at="2026-11-30T02:00:00Z",  # type: ignore[arg-type]
     )
     assert [line.partition(":")[0] for line in differences(record, HERE.model_copy(update=here))] == why
