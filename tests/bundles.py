@@ -43,6 +43,7 @@ class Made:
     detections: bytes | None = None
     onnx: bytes | None = None
     openvino: bytes | None = None
+    openvino_weights: bytes = b"weights of the graph"
     openvino_refused: str | None = None
     base: BaseWeights = RANDOM_WEIGHTS
     params: Params = field(default_factory=Params)
@@ -79,7 +80,7 @@ def stage_files(folder: Path, made: Made) -> BundleFiles:
         write_atomic(folder / path, content)
     if made.openvino:
         write_atomic(folder / "model.xml", made.openvino)
-        write_atomic(folder / "model.bin", b"weights of " + made.openvino)
+        write_atomic(folder / "model.bin", made.openvino_weights)
     if made.detections:
         write_atomic(folder / "detections.parquet", made.detections)
     write_record(folder / "inputs" / "base.json", made.base)
@@ -122,7 +123,7 @@ def _others(made: Made) -> list[dict[str, object]]:
         return [{"name": "openvino", "attempts": attempts, "files": {}}]
     if not made.openvino:
         return []
-    files = {"model.xml": sha256_bytes(made.openvino), "model.bin": sha256_bytes(b"weights of " + made.openvino)}
+    files = {"model.xml": sha256_bytes(made.openvino), "model.bin": sha256_bytes(made.openvino_weights)}
     attempts.append({"precision": "fp32", "passed": True, "refused": []})
     return [{"name": "openvino", "attempts": attempts, "files": files}]
 
