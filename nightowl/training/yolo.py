@@ -85,7 +85,7 @@ def build(plan: Plan) -> Pieces:
     optimizer = _optimizer(plan, model, args)
     if params.optimizer == "auto":
         notes.append("optimizer: auto chose it; train.lr0 and train.momentum have no effect")
-    scaler = torch.amp.GradScaler("cuda", enabled=plan.compute.precision == "fp16")
+    scaler = torch.amp.GradScaler(torch.device(plan.device).type, enabled=plan.compute.precision == "fp16")
     resolved = {"optimizer": args.optimizer, "lr0": args.lr0, "warmup_bias_lr": args.warmup_bias_lr}
     ema = ModelEMA(model)
     ema.ema.model[-1].end2end = _has_end2end(model.model[-1])  # validated is what ships

@@ -6,12 +6,13 @@ from functools import partial
 import pytest
 import torch
 
+from nightowl.training.compute import Compute, Precision
 from nightowl.training.group import Alone
 from nightowl.training.state import capture, digest
 from nightowl.training.step import OutOfMemory, Stepper, Taken
 from nightowl.training.stopping import AnyStop
 from nightowl.training.yolo import build
-from tests.training.standins import a_batch, a_plan
+from tests.training.standins import FP32, a_batch, a_plan
 
 
 def a_stepper(name: str, fault: Callable[[str, int, int], None] = lambda *_: None) -> Stepper:
@@ -100,6 +101,39 @@ def test_an_empty_share_is_a_step_too() -> None:
     assert len(a_batch([])) == 0
     sums = stepper._accumulate(a_batch([]), 0, 0, 2, whole=False)
     assert sums.tolist() == [0.0] * 5
+
+
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+def test_half_precision_has_nearly_the_same_loss_and_moves_fp32_weights(precision: Precision) -> None:
+    losses: list[dict[str, float]] = []
+    for compute in (FP32, Compute(precision=precision, memory_format="channels_last")):
+        plan = a_plan(compute=compute, optimizer="SGD", lr0=0.01)
+        stepper = Stepper(plan, build(plan).learner, Alone(), AnyStop(()), lambda: False, lambda *_: None)
+        stepper.learner.model.train()
+        assert stepper.learner.scaler.is_enabled() == (compute.precision == "fp16")
+        before = {name: value.clone() for name, value in stepper.learner.model.named_parameters()}
+        for step in range(12):  # fp16 begins with a scale that is far too large, and halves it
+            taken = stepper.take(a_batch([0, 1, 2, 3]), 0, step, 4)
+            assert isinstance(taken, Taken) and taken.losses is not None
+            losses += [taken.losses] if step == 0 else []
+            if any(not torch.equal(before[name], value) for name, value in stepper.learner.model.named_parameters()):
+                break
+        else:
+            raise AssertionError("no weight moved")
+        assert {value.dtype for value in stepper.learner.model.parameters()} == {torch.float32}
+    assert losses[1] == pytest.approx(losses[0], rel=0.05)
+
+
+def test_gradients_that_overflow_in_fp16_lower_the_scale_and_move_no_weight() -> None:
+    plan = a_plan(compute=Compute(precision="fp16", memory_format="contiguous"), optimizer="SGD", lr0=0.01)
+    stepper = Stepper(plan, build(plan).learner, Alone(), AnyStop(()), lambda: False, lambda *_: None)
+    learner = stepper.learner
+    learner.scaler.load_state_dict({**learner.scaler.state_dict(), "scale": 2.0**60})
+    before = {name: value.clone() for name, value in learner.model.named_parameters()}
+    taken = stepper.take(a_batch([0, 1, 2, 3]), 0, 0, 4)
+    assert isinstance(taken, Taken) and taken.losses is not None, "the loss itself is a number"
+    assert learner.scaler.get_scale() == 2.0**59
+    assert all(torch.equal(before[name], value) for name, value in learner.model.named_parameters())
 
 
 @pytest.mark.slow
