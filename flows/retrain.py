@@ -6,6 +6,7 @@ from prefect.client.schemas.objects import State
 from nightowl.night.record import Night, Pinned
 from tasks.graph import stage_names
 from tasks.inputs import one_night, pin
+from tasks.machines import run_on_machines
 from tasks.notify import finish
 from tasks.registry import promote_or_refuse, register
 from tasks.report import report
@@ -22,8 +23,9 @@ def retrain(detector: str, source: str | None = None) -> State:
 
 def make_and_judge(night: Night, pinned: Pinned) -> State:
     """The body that nightly and retrain share."""
+    made_elsewhere = run_on_machines(night, pinned)
     for stage in stage_names(night.tree):
-        run_stage(night, stage)
+        run_stage(night, stage, only_restore=stage in made_elsewhere)
     version = register(night, pinned)
     ending = promote_or_refuse(night, pinned, version)
     report(night, ending)

@@ -8,6 +8,7 @@ from prefect.cache_policies import NO_CACHE
 from nightowl.data.manifest import read_manifest
 from nightowl.errors import Interrupted, NightowlError
 from nightowl.night.record import Ending, Night, report_of, runs_of, workspace_in_tree
+from nightowl.night.rented import rented_by
 from nightowl.report.annotators import write_lists
 from nightowl.report.collect import collect
 from nightowl.report.content import Failure, NightFacts, StageTiming
@@ -58,6 +59,7 @@ def _facts(night: Night) -> NightFacts:
         dirty=night.dirty,
         ending="failed",
         sentence="",
+        rented=rented_by(night),
         stages=tuple(StageTiming(stage=r.stage, executed=r.executed, seconds=r.seconds) for r in runs_of(night)),
     )
 

@@ -1,9 +1,11 @@
 """From a night's working tree to a registered version."""
 
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from nightowl.night.record import Night, Pinned, workspace_in_tree
+from nightowl.night.rented import account_file, rented_by
 from nightowl.params import load_params
 from nightowl.registry.bundle import BundleFiles, NightFacts, write_bundle
 from nightowl.registry.store import Registry
@@ -14,6 +16,7 @@ def bundle_night(night: Night, pinned: Pinned, registry: Registry) -> str:
     """Register what the stages of the night made, and all that it depended on; returns the version."""
     workspace = workspace_in_tree(night)
     params = load_params(night.tree, night.detector)
+    rented = rented_by(night)
     facts = NightFacts(
         detector=night.detector,
         night_id=night.id,
@@ -21,10 +24,11 @@ def bundle_night(night: Night, pinned: Pinned, registry: Registry) -> str:
         created_at=night.started_at,
         code_commit=night.code_commit,
         dirty=night.dirty,
+        container=rented.environment.container if rented else None,
     )
     with TemporaryDirectory(prefix="nightowl-bundle-", dir=night.folder) as scratch:
         bundle = Path(scratch) / "bundle"
-        record = write_bundle(bundle_files(workspace), facts, params, bundle)
+        record = write_bundle(replace(bundle_files(workspace), machines=_if_there(account_file(night))), facts, params, bundle)
         return registry.register(night.detector, bundle, record)
 
 

@@ -64,6 +64,7 @@ class BundleFiles:
     inputs: Path
     dvc_lock: Path
     requirements_lock: Path
+    machines: Path | None = None
 
     def named(self) -> dict[str, Path]:
         """The files by their names in the bundle."""
@@ -91,6 +92,7 @@ class BundleFiles:
             "quarantine.json": self.quarantine,
             "dvc.lock": self.dvc_lock,
             "requirements.lock": self.requirements_lock,
+            "machines.json": self.machines,
         }
         return {name: path for name, path in names.items() if path is not None} | {
             f"inputs/{name}": self.inputs / name for name in PINNED
@@ -99,7 +101,8 @@ class BundleFiles:
 
 @dataclass(frozen=True)
 class NightFacts:
-    """What only the night knows. `dirty` says that its tree had changes that were not committed."""
+    """What only the night knows. `dirty` says that its tree had changes that were not committed; `container` is the image, by
+    its digest, that its stages ran in."""
 
     detector: str
     night_id: str
@@ -107,6 +110,7 @@ class NightFacts:
     created_at: datetime
     code_commit: str
     dirty: bool
+    container: str | None = None
 
 
 class _Attempt(BaseModel):
@@ -199,6 +203,7 @@ def _record(files: BundleFiles, facts: NightFacts, params: Params) -> BundleReco
         created_at=facts.created_at,
         code_commit=facts.code_commit,
         dirty=facts.dirty,
+        container=facts.container,
         dataset_version=sha256_file(files.inputs / "manifest.jsonl"),
         params_sha256=params.digest(),
         environment_sha256=sha256_file(files.requirements_lock),

@@ -27,6 +27,7 @@ class BundleRecord(Record):
     dataset_version: str
     params_sha256: str
     environment_sha256: str
+    container: str | None = None
     base: BaseWeights
     classes: tuple[str, ...]
     image_size: int

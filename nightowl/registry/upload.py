@@ -1,6 +1,7 @@
 """A bundle on its way into MLflow: the experiment and run it hangs on, what MLflow's pages show of it, and its files."""
 
 import csv
+import json
 import math
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -62,6 +63,7 @@ def _describe(client: "MlflowClient", run_id: str, bundle: Path) -> None:
     measured = Metrics.model_validate_json((bundle / "metrics.json").read_bytes())
     figures = [Metric(key, value, now, 0) for key, value in _figures(measured)]
     figures += [Metric(key, value, now, epoch) for key, value, epoch in _epochs(bundle / "results.csv")]
+    figures += [Metric(f"machines/{key}", value, now, 0) for key, value in _machines(bundle / "machines.json")]
     for start in range(0, len(figures), _AT_ONCE):
         client.log_batch(run_id, metrics=figures[start : start + _AT_ONCE])
 
@@ -91,6 +93,14 @@ def _epochs(history: Path) -> Iterator[tuple[str, float, int]]:
             for column, text in row.items():
                 if column not in ("epoch", "time") and _is_number(text):
                     yield _allowed(scalar_name(column), keep="/"), float(text), int(row["epoch"])
+
+
+def _machines(account: Path) -> Iterator[tuple[str, float]]:
+    """What became of the time and money of a night on rented machines; what is unknown is absent."""
+    if account.exists():
+        for name, figure in json.loads(account.read_bytes())["goodput"].items():
+            if figure is not None:
+                yield name, float(figure)
 
 
 def _is_number(text: str | None) -> bool:

@@ -18,6 +18,7 @@ from nightowl.evaluation.suspicious import Suspicion
 from nightowl.evaluation.verdict import Verdict
 from nightowl.export.parity import Parity
 from nightowl.export.speed import Speed
+from nightowl.machines.account import Account
 from nightowl.records import Record
 from nightowl.training.base import BaseWeights
 from nightowl.training.hardware import HardwareSummary
@@ -43,7 +44,8 @@ class Failure(Record):
 
 
 class NightFacts(Record):
-    """What only the night itself knows. `refused` covers every judged candidate that was not promoted."""
+    """What only the night itself knows. `refused` covers every judged candidate that was not promoted; `rented` is None for a
+    night whose stages ran where it did."""
 
     night_id: str
     started_at: datetime
@@ -56,6 +58,7 @@ class NightFacts(Record):
     previous_champion: str | None = None
     stages: tuple[StageTiming, ...] = ()
     failure: Failure | None = None
+    rented: Account | None = None
 
     def finished(self, stage: str) -> bool:
         return any(timing.stage == stage for timing in self.stages)

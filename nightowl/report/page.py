@@ -32,7 +32,7 @@ from nightowl.stages.workspace import STAGES
 _TEMPLATES = Path(__file__).parent / "templates"
 MAX_CHECKS = 30
 _JUDGED = ("checks", "operating", "metrics", "changes")
-_WHOLE = (*_JUDGED, "training", "curves", "images", "labels", "data", "audit", "export", "stages", "lineage")
+_WHOLE = (*_JUDGED, "training", "curves", "images", "labels", "data", "audit", "export", "stages", "machines", "lineage")
 MINUS, NONE = "\N{MINUS SIGN}", "\N{EM DASH}"
 
 
@@ -85,8 +85,9 @@ def parts(content: ReportContent) -> tuple[str, ...]:
             "checks": content.verdict,
         }
         audit = ("audit",) if content.audit else ()
-        return ("stages", *(part for part, found in there.items() if found is not None), "data", *audit, "lineage")
-    return _WHOLE
+        rented = ("machines",) if content.facts.rented else ()
+        return ("stages", *rented, *(part for part, found in there.items() if found is not None), "data", *audit, "lineage")
+    return tuple(part for part in _WHOLE if part != "machines" or content.facts.rented)
 
 
 def _history_chart(chart: HistoryChart, content: ReportContent) -> Chart:
@@ -113,7 +114,16 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters.update(
-        figure=figure, change=change, count=count, duration=duration, moment=moment, size=size, plain=plain, words=words
+        figure=figure,
+        change=change,
+        count=count,
+        duration=duration,
+        moment=moment,
+        size=size,
+        plain=plain,
+        words=words,
+        hours=hours,
+        usd=usd,
     )
     return environment
 
@@ -158,6 +168,16 @@ def duration(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60:02d} s"
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def hours(value: float) -> str:
+    """Machine hours as a time span."""
+    return duration(value * 3600)
+
+
+def usd(value: float | None) -> str:
+    """Money, to the cent; unknown is no amount."""
+    return "unknown" if value is None else f"{value:.2f} USD"
 
 
 def moment(value: datetime) -> str:

@@ -1,5 +1,6 @@
 """The registry on a real MLflow: SQLite and a folder."""
 
+import json
 import shutil
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import pytest
 from nightowl.errors import RegistryError
 from nightowl.files import sha256_file
 from nightowl.registry.store import Registry, open_registry
+from nightowl.registry.sums import write_sums
 from nightowl.settings import Settings
 from tests.bundles import Made, bundle, new_registry, registered
 
@@ -377,3 +379,17 @@ def test_a_reference_whose_files_are_gone_is_not_set(registry: Registry, tmp_pat
         registry.set_reference("demo", "2", "agreed", by="me")
     reference = registry.reference("demo")
     assert reference is not None and reference.version == "1"
+
+
+def test_what_a_nights_rented_machines_did_is_logged_with_its_version(registry: Registry, tmp_path: Path) -> None:
+    path, record = bundle(tmp_path, ONE)
+    account = {"run_id": "demo-1", "goodput": {"hours_paid": 6.4, "steps": 100, "usd": None}}
+    (path / "machines.json").write_text(json.dumps(account))
+    write_sums(path)
+    version = registry.register("demo", path, record)
+    client = registry._client
+    logged = client.get_run(client.get_model_version("demo", version).run_id).data.metrics
+    assert {name: value for name, value in logged.items() if name.startswith("machines/")} == {
+        "machines/hours_paid": 6.4,
+        "machines/steps": 100.0,
+    }

@@ -34,6 +34,9 @@ from nightowl.evaluation.truth import truth_of
 from nightowl.export.parity import Attempt, FormatParity, Parity, ParityCheck
 from nightowl.export.speed import BATCHES, ArtefactSpeed, Speed, timing_of
 from nightowl.files import sha256_file, write_atomic, write_record
+from nightowl.machines.account import Account
+from nightowl.machines.goodput import Goodput
+from nightowl.machines.job import Environment
 from nightowl.params import GateParams
 from nightowl.report.collect import collect
 from nightowl.report.content import Failure, NightEnding, NightFacts, ReportContent, StageTiming
@@ -312,7 +315,41 @@ def endings(workspace: Workspace) -> dict[str, ReportContent]:
         "undecided": undecided,
         "failed": collect(workspace, failed),
         "nothing_new": collect(workspace, quiet),
+        "rented": promoted.model_copy(update={"facts": promoted.facts.model_copy(update={"rented": an_account()})}),
     }
+
+
+def an_account() -> Account:
+    """Of four spot machines that trained three hours; one was taken back with a notice, one without."""
+    spent = Goodput(
+        num_machines=4,
+        num_spot=3,
+        hours_paid=6.4,
+        hours_training=5.1,
+        hours_redone=0.02,
+        hours_checkpoints=0.06,
+        hours_cache=0.11,
+        hours_data=0.21,
+        hours_environment=0.18,
+        hours_waiting=0.37,
+        hours_other_stages=0.19,
+        hours_other=0.16,
+        steps=18240,
+        steps_redone=73,
+        restarts=2,
+        notices=1,
+        lost_without_notice=1,
+        usd=2.61,
+        usd_on_demand=6.46,
+        usd_for_deadline=0.48,
+    )
+    return Account(
+        run_id="demo-0123456789abcdef",
+        how="done",
+        environment=Environment(kind="container", container="registry.example/nightowl@sha256:" + "5c" * 32),
+        full_price="12 min to spare: too little to wait for spot",
+        goodput=spent,
+    )
 
 
 def _judged(content: ReportContent, gate: GateParams) -> ReportContent:

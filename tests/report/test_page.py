@@ -178,6 +178,27 @@ def test_a_gpu_belongs_only_to_the_night_that_trained(finished: Workspace) -> No
     assert content.training is not None and content.hardware is None
 
 
+def test_what_rented_machines_did_and_cost_is_said_and_only_of_a_night_that_had_some(
+    contents: dict[str, ReportContent],
+) -> None:
+    rented, here = (Page(render(contents[ending])).text for ending in ("rented", "promoted"))
+    assert "Rented machines" not in here
+    for said in (
+        "5 h 06 min",
+        "79.7 %",
+        "18\N{NARROW NO-BREAK SPACE}240, and 73 done a second time",
+        "2.61 USD; at full price 6.46 USD",
+    ):
+        assert said in rented
+    assert "3.85 USD saved" in rented and "that cost 0.48 USD more than spot would have" in rented
+    account = contents["rented"].facts.rented
+    assert account is not None
+    dear = account.goodput.model_copy(update={"usd": None})
+    night = contents["rented"].facts.model_copy(update={"rented": account.model_copy(update={"goodput": dear})})
+    unknown = Page(render(contents["rented"].model_copy(update={"facts": night}))).text
+    assert "unknown; at full price 6.46 USD" in unknown and "saved" not in unknown
+
+
 def test_a_dirty_tree_is_said(contents: dict[str, ReportContent]) -> None:
     content = contents["promoted"]
     dirty = content.model_copy(update={"facts": content.facts.model_copy(update={"dirty": True})})

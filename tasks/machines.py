@@ -1,0 +1,74 @@
+"""The stages of a night on rented machines: submitted as one run, or taken up where another night left it, and followed."""
+
+from datetime import UTC, datetime
+
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+
+from nightowl.errors import Interrupted, StageFailed
+from nightowl.machines.account import Account
+from nightowl.machines.board import Board, board_bucket
+from nightowl.machines.engine import Engine
+from nightowl.machines.follow import end, follow, leave
+from nightowl.machines.opening import open_engine
+from nightowl.machines.price import in_usd
+from nightowl.machines.reach import machines_of
+from nightowl.night.order import order, place
+from nightowl.night.record import Night, Pinned, settings_of
+from nightowl.night.rented import keep_account
+from nightowl.settings import Settings
+from tasks.graph import stage_names
+from tasks.say import say
+from tasks.wish import is_wish_to_end
+
+STAYS_HERE = ("gate",)  # judges by what the registry knows, and takes seconds
+
+
+@task(name="machines", cache_policy=NO_CACHE)
+def run_on_machines(night: Night, pinned: Pinned) -> tuple[str, ...]:
+    """Have the stages done elsewhere, if the settings say so; returns which, so that here they are only restored.
+
+    A run is left to go on by whatever ends this but an operator's wish: the next night of the same inputs takes it up.
+
+    Raises:
+        StageFailed: the run ended without its result. Interrupted: it was cancelled.
+    """
+    settings = settings_of(night)
+    if settings.engine == "local":
+        return ()
+    stages = tuple(stage for stage in stage_names(night.tree) if stage not in STAYS_HERE)
+    board, engine = submit(settings, night, pinned, stages)
+    run_id = board.run_id
+    try:
+        status = follow(engine, run_id, say)
+        end(engine, run_id, say)
+    except BaseException as error:
+        if is_wish_to_end(error):
+            leave(engine, run_id, say)
+        raise
+    _say_account(keep_account(night, board))
+    if status.state != "done":
+        kind = Interrupted if status.state == "cancelled" else StageFailed
+        raise kind(f"{run_id} ended as {status.state}: {status.message}")
+    return stages
+
+
+def submit(settings: Settings, night: Night, pinned: Pinned, stages: tuple[str, ...]) -> tuple[Board, Engine]:
+    """Have the run there, begun or taken up."""
+    engine = open_engine(settings)
+    ordered = order(night, pinned.night_key, stages, datetime.now(UTC))
+    board = Board(board_bucket(machines_of(settings).board, settings.s3_endpoint), ordered.job.run_id)
+    found = board.job() is not None
+    place(board, ordered)
+    say(f"{board.run_id}: {'taking it up' if found else 'asking for'} {ordered.job.nodes} machine(s) for {', '.join(stages)}")
+    engine.submit(ordered.job)
+    return board, engine
+
+
+def _say_account(account: Account | None) -> None:
+    if account is None:
+        return
+    spent, share = account.goodput, account.goodput.share_training
+    cost = f"{in_usd(spent.usd)} USD, {in_usd(spent.usd_on_demand)} at full price"
+    trained = "" if share is None else f", {share:.0%} of them training"
+    say(f"{account.run_id}: {spent.hours_paid:.2f} machine hours{trained}; {cost}")
