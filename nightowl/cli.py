@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from nightowl import __version__
-from nightowl.commands import data, engine, evaluate, init, inputs, models, night, predict, train
+from nightowl.commands import data, engine, evaluate, init, inputs, machines, models, night, predict, train
 from nightowl.errors import NightowlError, explain_os_error
 from nightowl.telemetry import turn_telemetry_off
 
@@ -39,6 +39,7 @@ app.command()(evaluate.evaluate)
 app.add_typer(data.app, name="data")
 app.add_typer(inputs.app, name="inputs")
 app.add_typer(engine.app, name="engine")
+app.add_typer(machines.app, name="machines")
 
 
 def main() -> None:

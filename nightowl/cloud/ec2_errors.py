@@ -6,7 +6,7 @@ from nightowl.cloud.retry import Transient
 from nightowl.cloud.s3_errors import NO_CREDENTIALS
 from nightowl.errors import RemoteError
 
-__all__ = ["NO_CREDENTIALS", "AwsRefused", "explain_capacity", "is_transient", "refusal"]
+__all__ = ["NO_CREDENTIALS", "AwsRefused", "explain_capacity", "is_denied", "is_transient", "refusal"]
 
 _THROTTLED = frozenset(
     {"RequestLimitExceeded", "Throttling", "ThrottlingException", "ThrottledException", "TooManyRequestsException"}
@@ -70,6 +70,11 @@ def refusal(code: str, message: str, action: str, region: str) -> AwsRefused:
     else:
         said = explain_capacity(f"{code}: {message}") or f"AWS refused it ({code}: {message})"
     return AwsRefused(f"{action} in {region}: {said}", code)
+
+
+def is_denied(error: Exception) -> bool:
+    """Is it that the credentials may not?"""
+    return isinstance(error, AwsRefused) and (error.code in _DENIED or error.code.endswith("AccessDenied"))
 
 
 def explain_capacity(message: str) -> str | None:

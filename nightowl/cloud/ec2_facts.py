@@ -1,5 +1,6 @@
 """What an account and a region have, before anything is created there: who asks, images, kinds of machine, quotas, rights."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -103,8 +104,8 @@ def vcpus(aws: Aws, types: Sequence[str]) -> Mapping[str, int]:
 
 def quota_vcpus(aws: Aws, instance_type: str, full_price: bool = False) -> float | None:
     """How many vCPUs of its family the account may run; None where the family's quota is not known here."""
-    family = instance_type.rstrip("0123456789.").partition(".")[0]
-    letters = "".join(letter for letter in family if not letter.isdigit())
+    family = instance_type.partition(".")[0]
+    letters = re.match(r"[a-z]*", family)[0]  # type: ignore[index]
     codes = _FULL if full_price else _SPOT
     first = "vt" if letters.startswith("vt") else family[:1]
     if (
@@ -114,6 +115,20 @@ def quota_vcpus(aws: Aws, instance_type: str, full_price: bool = False) -> float
     ):
         return None
     return float(aws.call("service-quotas", "GetServiceQuota", ServiceCode="ec2", QuotaCode=codes[first])["Quota"]["Value"])
+
+
+def placement_score(aws: Aws, types: Sequence[str], nodes: int) -> int | None:
+    """How likely AWS finds it to have so many spot machines of `types` in the region, 1 to 10; None when it does not say."""
+    rows = aws.call(
+        "ec2",
+        "GetSpotPlacementScores",
+        InstanceTypes=list(types),
+        TargetCapacity=nodes,
+        TargetCapacityUnitType="units",
+        RegionNames=[aws.region],
+    )
+    scores = [row["Score"] for row in rows.get("SpotPlacementScores", [])]
+    return max(scores) if scores else None
 
 
 def bucket_region(aws: Aws, bucket: str) -> str:

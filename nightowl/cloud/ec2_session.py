@@ -27,6 +27,7 @@ from nightowl.cloud.retry import Retrying, RetryPolicy, Transient
 from nightowl.errors import RemoteError
 
 TIMEOUT_SECONDS = 30.0
+_IN_POLICIES = {"service-quotas": "servicequotas"}  # what a service is called in the names of actions
 _ELSEWHERE = {"pricing": "us-east-1", "iam": "us-east-1"}  # services that answer from one region for all
 
 
@@ -55,8 +56,8 @@ class Aws:
             AwsRefused: when AWS says no.
             RemoteError: without credentials, or when AWS cannot be reached.
         """
-        action = f"{service}:{operation}"
-        return self._retrying(f"{action} in {self.region}", lambda: self._attempt(service, operation, arguments))
+        action = f"{_IN_POLICIES.get(service, service)}:{operation}"
+        return self._retrying(f"{action} in {self.region}", lambda: self._attempt(action, service, operation, arguments))
 
     def pages(self, service: str, operation: str, rows: str, **arguments: Any) -> Iterator[Any]:
         """The rows of an answer that comes in pages, all of them."""
@@ -68,8 +69,8 @@ class Aws:
                 return
             token = {"NextToken": page["NextToken"]}
 
-    def _attempt(self, service: str, operation: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        action, where = f"{service}:{operation}", f"{service}:{operation} in {self.region}"
+    def _attempt(self, action: str, service: str, operation: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        where = f"{action} in {self.region}"
         try:
             answer: dict[str, Any] = getattr(self._client(service), xform_name(operation))(**arguments)
         except ClientError as error:
