@@ -15,5 +15,5 @@ from tasks.say import say
 def build_engine(detector: str, version: str) -> str:
     """Build the engine of a version for this machine's GPU, unless it is there; returns the kind of machine. Again: nothing."""
     info, record = build_version(load_settings(checkout_root(Path.cwd())), detector, version)
-    say(f"{detector} version {info.version}: engine for {record.gpu}")
+    say(f"{detector} version {info.version}: engine for {record.gpu}, {record.held_in_words()}")
     return record.fingerprint.key()

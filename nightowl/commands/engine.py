@@ -1,13 +1,10 @@
 """`nightowl engine`: TensorRT engines of registered versions, built where the GPU is."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from nightowl.errors import UserError
-
-if TYPE_CHECKING:
-    from nightowl.export.engine_record import EngineRecord
 
 app = typer.Typer(no_args_is_help=True, help="Build TensorRT engines where the GPU is, and list them.")
 
@@ -21,7 +18,7 @@ def build(model: Annotated[str, typer.Argument(help="NAME, NAME@champion or NAME
     detector, version = split_name(model)
     info, record = build_version(settings_here(), detector, version)
     print(f"{detector} version {info.version}: engine for {record.gpu} ({record.fingerprint.key()}), {record.num_bytes} bytes")
-    print(held_in_words(record))
+    print(record.held_in_words())
 
 
 @app.command("list")
@@ -41,13 +38,6 @@ def list_engines(name: Annotated[str | None, typer.Argument(help="the detector; 
                 print("\t".join((detector, info.version, record.gpu, record.fingerprint.key(), f"{record.built_at:%Y-%m-%d}")))
             if not engines and "tensorrt" in info.record.formats:
                 print("\t".join((detector, info.version, "engine pending")))
-
-
-def held_in_words(record: "EngineRecord") -> str:
-    """On what it was held against the model."""
-    if record.not_on_test is None:
-        return f"held against the trained model on {record.num_images} test images"
-    return f"held against the ONNX on coloured patches alone: {record.not_on_test}"
 
 
 def split_name(model: str) -> tuple[str, str]:

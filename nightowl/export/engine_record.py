@@ -40,6 +40,12 @@ class EngineRecord(Record):
     not_on_test: str | None
     built_at: datetime
 
+    def held_in_words(self) -> str:
+        """On what it was held against the model."""
+        if self.not_on_test is None:
+            return f"held against the trained model on {self.num_images} test images"
+        return f"held against the ONNX on coloured patches alone: {self.not_on_test}"
+
 
 def differences(record: EngineRecord, here: Fingerprint) -> list[str]:
     """Why an engine must not run on a machine of the fingerprint `here`, a reason a line; empty when it may.

@@ -1,6 +1,7 @@
-"""`prefect deployment run nightly/demo` against a real server and a process worker, both on loopback."""
+"""`prefect deployment run` of a night and of an engine, against a real server and process workers, all on loopback."""
 
 import json
+import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -8,33 +9,53 @@ from pathlib import Path
 import httpx
 
 from nightowl.boards import generate
-from tests.end_to_end.checkouts import clone
+from tests.end_to_end.checkouts import Checkout, clone
 from tests.end_to_end.servers import running, until
+from tests.export.stand_in_gpu import GPU, KEY
 
 RUN_SECONDS = 300
 OVER = ("COMPLETED", "FAILED", "CRASHED", "CANCELLED")
 
 
-def ended(api: str) -> list[tuple[str, str]]:
-    """Type and name of the final states of the runs that a deployment started."""
-    runs = httpx.post(f"{api}/flow_runs/filter", json={"deployments": {"operator": "and_"}}, timeout=10).json()
-    return [(run["state_type"], run["state_name"]) for run in runs if run["deployment_id"] and run["state_type"] in OVER]
+def ended(api: str, deployment: str) -> list[tuple[str, str]]:
+    """Type and name of the final states of the runs that the deployment started."""
+    runs = httpx.post(f"{api}/flow_runs/filter", json={"deployments": {"name": {"any_": [deployment]}}}, timeout=10).json()
+    return [(run["state_type"], run["state_name"]) for run in runs if run["state_type"] in OVER]
+
+
+def worker(pool: str) -> list[str]:
+    return [str(Path(sys.executable).with_name("prefect")), "worker", "start", "--pool", pool]
+
+
+def deploy_all(checkout: Checkout) -> None:
+    for pool in ("nightowl", "gpu"):
+        checkout.check("prefect", "work-pool", "create", pool, "--type", "process", "--overwrite")
+    checkout.check("prefect", "--no-prompt", "deploy", "--all")
 
 
 def test_a_deployment_runs_a_night_on_a_worker(tmp_path: Path, prefect_home: Path, api: str) -> None:
     checkout = replace(clone(tmp_path / "nightowl", prefect_home), api=api)
     generate(tmp_path / "boards", num_images=48)
     source = {"NIGHTOWL_SOURCES__DEMO": str(tmp_path / "boards")}
-    for pool in ("nightowl", "gpu"):
-        checkout.check("prefect", "work-pool", "create", pool, "--type", "process")
-    checkout.check("prefect", "--no-prompt", "deploy", "--all")
-    log, worker = (
-        tmp_path / "worker.log",
-        [str(Path(sys.executable).with_name("prefect")), "worker", "start", "--pool", "nightowl"],
-    )
-    with running(worker, checkout.root, checkout.environment(**source), log):
+    deploy_all(checkout)
+    log = tmp_path / "worker.log"
+    with running(worker("nightowl"), checkout.root, checkout.environment(**source), log):
         checkout.check("prefect", "deployment", "run", "nightly/demo")
-        until(RUN_SECONDS, lambda: bool(ended(api)), log)
-    assert ended(api) == [("COMPLETED", "Promoted")], log.read_text()[-6000:]
+        until(RUN_SECONDS, lambda: bool(ended(api, "demo")), log)
+    assert ended(api, "demo") == [("COMPLETED", "Promoted")], log.read_text()[-6000:]
     listed = json.loads(checkout.check("nightowl", "models", "demo", "--json"))
     assert [(entry["version"], entry["state"]) for entry in listed["demo"]["versions"]] == [("1", "champion")]
+
+
+def test_the_worker_of_the_pool_gpu_builds_the_engine_of_its_own_kind_of_machine(after_first: Checkout, tmp_path: Path) -> None:
+    api, log = after_first.api, tmp_path / "gpu-worker.log"
+    assert api is not None
+    deploy_all(after_first)
+    on_a_gpu = os.pathsep.join([str(after_first.root / "tests" / "export" / "on_a_gpu"), str(after_first.root)])
+    with running(worker("gpu"), after_first.root, after_first.environment(PYTHONPATH=on_a_gpu), log):
+        after_first.check("prefect", "deployment", "run", "engine/gpu", "--param", "detector=demo")
+        until(RUN_SECONDS, lambda: bool(ended(api, "gpu")), log)
+    assert ended(api, "gpu") == [("COMPLETED", "Completed")], log.read_text()[-6000:]
+    assert "held against the trained model on" in log.read_text()
+    (line,) = after_first.check("nightowl", "engine", "list", "demo").splitlines()
+    assert line.split("\t")[:4] == ["demo", "1", GPU, KEY]

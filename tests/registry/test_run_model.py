@@ -18,10 +18,12 @@ from nightowl.evaluation.runners import OnnxRunner
 from nightowl.export.onnx import export_onnx
 from nightowl.params import TilingParams
 from nightowl.registry import run_model
+from tests.bundles import Made, bundle
 from tests.tiny import CLASSES, tiny_card, tiny_module
 
 ROOT = Path(__file__).resolve().parents[2]
-ALONE = ("numpy", "numpy.libs", "onnxruntime", "flatbuffers", "google", "PIL", "pillow.libs")
+ALONE = ("numpy", "numpy.libs", "onnxruntime", "flatbuffers", "google")  # onnxruntime asks for the last two
+READER = ("PIL", "pillow.libs")
 REFUSED = ("torch", "ultralytics", "cv2", "pydantic", "mlflow", "onnx", "nightowl")
 TILED = TilingParams(size_px=96, overlap=0.25)
 
@@ -44,18 +46,36 @@ def an_image(path: Path, width: int, height: int) -> Path:
     return path
 
 
-@pytest.fixture
-def site(tmp_path: Path) -> Path:
-    """A folder with links to what the documented lines need, and nothing else."""
-    site = tmp_path / "site"
-    site.mkdir()
+def a_site(folder: Path, names: tuple[str, ...]) -> Path:
+    """A folder with links to these packages, and nothing else."""
+    folder.mkdir()
     origin = find_spec("numpy")
     assert origin is not None and origin.origin is not None
     packages = Path(origin.origin).parents[1]
-    for name in ALONE:
+    for name in names:
         if (packages / name).exists():
-            (site / name).symlink_to(packages / name)
-    return site
+            (folder / name).symlink_to(packages / name)
+    return folder
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    return a_site(tmp_path / "site", (*ALONE, *READER))
+
+
+def run_there(code: str, folder: Path, site: Path) -> str:
+    """What `code` prints in `folder`, on a Python that has only what is in `site`; it has imported nothing of ours."""
+    prove = f"\nimport sys\nassert not set(sys.modules) & set({REFUSED!r}), sorted(sys.modules)\n"
+    done = subprocess.run(
+        [sys.executable, "-S", "-s", "-c", code + prove],
+        cwd=folder,
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": f"{site}:{folder}", "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 @pytest.mark.parametrize(("tiling", "width", "height"), [(None, 96, 70), (TILED, 150, 110)], ids=["whole", "tiled"])
@@ -69,21 +89,29 @@ def test_the_documented_lines_find_our_boxes_without_anything_of_ours(
     assert ours.detections
     lines = documented().splitlines()
     assert len(lines) <= 10
-    prove = f"\nimport sys\nassert not set(sys.modules) & set({REFUSED!r}), sorted(sys.modules)\n"
-    done = subprocess.run(
-        [sys.executable, "-S", "-s", "-c", documented() + prove],
-        cwd=tmp_path,
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": f"{site}:{tmp_path}", "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
-    rows = [line.split() for line in done.stdout.splitlines()]
+    rows = [line.split() for line in run_there(documented(), tmp_path, site).splitlines()]
     assert [row[0] for row in rows] == [found.class_name for found in ours.detections]
     theirs = np.array([row[1:] for row in rows], float)
     assert np.abs(theirs[:, 0] - [found.confidence for found in ours.detections]).max() < 1e-4
     assert np.abs(theirs[:, 1:] - [found.box_xyxy for found in ours.detections]).max() < 0.02
+
+
+def test_a_whole_bundle_is_loaded_with_numpy_and_onnxruntime_alone(tmp_path: Path) -> None:
+    export_onnx(tiny_module(), a_card(None), 17, tmp_path / "model.onnx")
+    folder, record = bundle(tmp_path, Made(onnx=(tmp_path / "model.onnx").read_bytes()))
+    pixels = cv2.imread(str(an_image(tmp_path / "image.png", 96, 96)))[..., ::-1]
+    np.save(tmp_path / "image.npy", pixels)
+    code = (
+        "import hashlib, importlib.util, json, numpy; from run_model import Detector\n"
+        "assert importlib.util.find_spec('PIL') is None\n"
+        "digest = hashlib.sha256(open('model.onnx', 'rb').read()).hexdigest()\n"
+        "assert digest == json.load(open('record.json'))['onnx_sha256']\n"
+        f"print(json.dumps([name for name, *_ in Detector('model.onnx')(numpy.load({str(tmp_path / 'image.npy')!r}))]))"
+    )
+    (ours,) = predict(OnnxRunner(folder / "model.onnx", threads=1), "m", [tmp_path / "image.png"]).images
+    assert ours.detections and record.onnx_sha256
+    found = json.loads(run_there(code, folder, a_site(tmp_path / "bare", ALONE)))
+    assert found == [each.class_name for each in ours.detections]
 
 
 def test_that_environment_has_nothing_else(site: Path) -> None:
