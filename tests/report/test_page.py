@@ -120,6 +120,14 @@ def test_every_figure_of_the_night_is_on_the_page(contents: dict[str, ReportCont
     assert content.data.dataset_version[:12] in text and content.facts.code_commit[:12] in text
 
 
+def test_the_speed_of_every_artefact_is_shown_with_its_percentiles_at_both_batch_sizes(pages: dict[str, Page]) -> None:
+    text = pages["promoted"].text
+    for name, seconds in ((".pt", 0.0312), ("onnx", 0.0113)):
+        for batch in (1, 8):  # two calls each, the second a tenth slower
+            p50, p95, p99 = (f"{1000 * seconds * batch * (1 + share / 10):.1f} ms" for share in (0.5, 0.95, 0.99))
+            assert f"{name}{batch}{p50}{p95}{p99}{1 / (1.05 * seconds):.1f}" in text.replace("\n", "")
+
+
 def test_a_format_that_ships_shows_its_checks_and_one_that_is_left_out_its_reasons(contents: dict[str, ReportContent]) -> None:
     export = contents["promoted"].export
     assert export is not None

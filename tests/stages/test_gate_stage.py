@@ -11,6 +11,7 @@ from nightowl.errors import DataError, StageFailed
 from nightowl.evaluation.budget import Question, Spent, write_history
 from nightowl.evaluation.champion import write_champion
 from nightowl.evaluation.choose_operating import choose_operating_point
+from nightowl.evaluation.cost import Cost
 from nightowl.evaluation.detections import Detections, read_detections, write_detections
 from nightowl.evaluation.evaluate import Subject, evaluate
 from nightowl.evaluation.holdout import holdout_of
@@ -51,6 +52,25 @@ def test_the_verdict_is_published_and_said(workspace: Workspace, capsys: pytest.
 def test_a_refusal_is_a_result_and_not_a_failure(workspace: Workspace) -> None:
     run(Params(gate=GateParams(min_map50=0.9)), workspace, workspace.out("gate"))
     assert Verdict.model_validate_json(workspace.verdict.read_bytes()).outcome == "refuse"
+
+
+@pytest.mark.parametrize(
+    ("gate", "rule", "reason"),
+    [
+        (GateParams(max_p99_seconds_per_image=0.03), "seconds an image, p99", "its slowest calls are too slow"),
+        (GateParams(max_model_bytes=5_000_000), "model size", "too large for where it goes"),
+        (GateParams(max_p99_seconds_per_image=0.05, max_model_bytes=6_000_000), None, "within both"),
+    ],
+)
+def test_a_budget_of_time_or_size_refuses_by_what_the_export_measured(
+    gate: GateParams, rule: str | None, reason: str, workspace: Workspace
+) -> None:
+    times = Cost(seconds_per_image=0.01, p99_seconds_per_image=0.04, champion_seconds_per_image=None, model_bytes=5_300_000)
+    write_record(workspace.cost, times)
+    run(Params(gate=gate), workspace, workspace.out("gate"))
+    verdict = Verdict.model_validate_json(workspace.verdict.read_bytes())
+    assert verdict.promote is (rule is None), reason
+    assert [check.rule for check in verdict.checks if not check.passed] == ([rule] if rule else [])
 
 
 def test_a_champion_that_was_not_measured_tonight_stops_it(workspace: Workspace) -> None:
