@@ -46,6 +46,7 @@ def account_of(board: Board, read_prices: ReadPrices) -> Account | None:
             events,
             board.generation_ends(),
             num_generations=newest.number if newest else 0,
+            wanted=(job.submitted_at, end.at if end else max((each.end for each in paid.machines), default=job.submitted_at)),
             usd_for_deadline=paid.deadline_usd(prices) if dear else None,
         ),
     )

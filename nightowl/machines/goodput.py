@@ -17,7 +17,8 @@ _HOUR = timedelta(hours=1)
 
 
 class Goodput(Record):
-    """Hours are of machines, not of ranks. USD; None: unknown. `restarts` are generations after the first."""
+    """Hours are of machines, not of ranks; `hours_no_machine` alone are of the clock: there was none to be had, and none was
+    paid. USD; None: unknown. `restarts` are generations after the first."""
 
     num_machines: int
     num_spot: int
@@ -31,6 +32,7 @@ class Goodput(Record):
     hours_waiting: float
     hours_other_stages: float
     hours_other: float
+    hours_no_machine: float
     steps: int
     steps_redone: int
     restarts: int
@@ -52,9 +54,15 @@ class Goodput(Record):
 
 
 def goodput(
-    bill: Bill, events: Iterable[Event], ends: Sequence[GenerationEnd], num_generations: int, usd_for_deadline: float | None
+    bill: Bill,
+    events: Iterable[Event],
+    ends: Sequence[GenerationEnd],
+    num_generations: int,
+    wanted: tuple[datetime, datetime],
+    usd_for_deadline: float | None = None,
 ) -> Goodput:
-    """The account of a run that is over, from what its machines told."""
+    """The account of a run that is over, from what its machines told; machines were `wanted` from when it was asked for
+    until it ended."""
     by_machine: dict[str, list[Event]] = {}
     for event in events:
         by_machine.setdefault(event.instance, []).append(event)
@@ -78,6 +86,7 @@ def goodput(
         hours_waiting=hours["waiting"],
         hours_other_stages=hours["stage"],
         hours_other=hours["booted"] + hours["other"],
+        hours_no_machine=uncovered([(each.start, each.end) for each in bill.machines], *wanted),
         steps=sum(event.steps for event in first) - redone,
         steps_redone=redone,
         restarts=max(0, num_generations - 1),
@@ -101,6 +110,15 @@ def divided(events: Sequence[Event], start: datetime, end: datetime) -> dict[str
         if found is not None and found.kind == "steps" and found.steps:
             hours["redone"] += (right - left) / _HOUR * min(1.0, found.redone / found.steps)
     return hours
+
+
+def uncovered(spans: Iterable[tuple[datetime, datetime]], start: datetime, end: datetime) -> float:
+    """The hours from `start` to `end` that no span covers."""
+    hours, at = 0.0, start
+    for begins, ends in sorted(spans):
+        hours += max(timedelta(0), min(begins, end) - at) / _HOUR
+        at = max(at, min(ends, end))
+    return hours + max(timedelta(0), end - at) / _HOUR
 
 
 def _of_rank_zero(steps: Sequence[Event]) -> list[Event]:

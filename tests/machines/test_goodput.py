@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nightowl.machines.bill import Bill, Paid
-from nightowl.machines.goodput import WORK, Goodput, divided, goodput
+from nightowl.machines.goodput import WORK, Goodput, divided, goodput, uncovered
 from nightowl.machines.records import Event, GenerationEnd
 from tests.machines.jobs import NOW
 
@@ -39,7 +39,7 @@ def account(
     *events: Event, machines: tuple[Paid, ...] = (paid(),), generations: int = 1, ends: tuple[str, ...] = ()
 ) -> Goodput:
     over = [GenerationEnd(number=n, how=how, message="", at=NOW, by="i-1") for n, how in enumerate(ends, 1)]  # type: ignore[arg-type]
-    return goodput(Bill(machines=machines), events, over, generations, None)
+    return goodput(Bill(machines=machines), events, over, generations, (at(-5), at(70)))
 
 
 def test_a_night_without_a_fault_is_training_with_what_goes_before_it() -> None:
@@ -94,6 +94,27 @@ def test_money_that_is_not_known_is_not_zero() -> None:
     assert account().usd_saved == 2.0
     unknown = account(machines=(paid(), paid("i-2", usd=None)))
     assert unknown.usd is None and unknown.usd_saved is None and unknown.usd_on_demand == 6.0
+
+
+@pytest.mark.parametrize(
+    ("spans", "minutes", "reason"),
+    [
+        ([], 60, "there never was one"),
+        ([(0, 60)], 0, "always"),
+        ([(10, 20), (15, 40)], 30, "before the first and after the last; two at once are no less"),
+        ([(-20, 10), (50, 90)], 40, "what lies beyond is none of its time"),
+        ([(5, 50), (10, 20)], 15, "one within another"),
+    ],
+)
+def test_time_without_a_machine(spans: list[tuple[float, float]], minutes: float, reason: str) -> None:
+    hours = uncovered([(at(begins), at(ends)) for begins, ends in spans], at(0), at(60))
+    assert hours * 60 == pytest.approx(minutes), reason
+
+
+def test_waiting_for_capacity_is_not_paid() -> None:
+    made = account(machines=(paid(start=10),))
+    assert made.hours_no_machine * 60 == pytest.approx(25)
+    assert made.hours_paid * 60 == pytest.approx(50)
 
 
 def test_no_machine_is_no_share() -> None:

@@ -334,6 +334,7 @@ def an_account() -> Account:
         hours_waiting=0.37,
         hours_other_stages=0.19,
         hours_other=0.16,
+        hours_no_machine=0.3,
         steps=18240,
         steps_redone=73,
         restarts=2,

@@ -194,6 +194,7 @@ def test_what_rented_machines_did_and_cost_is_said_and_only_of_a_night_that_had_
     for said in (
         "5 h 06 min",
         "79.7 %",
+        "18 min 00 s, as none had been started yet",
         "18\N{NARROW NO-BREAK SPACE}240, and 73 done a second time",
         "2.61 USD; at full price 6.46 USD",
     ):
