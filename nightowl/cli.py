@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from nightowl import __version__
-from nightowl.commands import data, engine, evaluate, init, inputs, machines, models, night, predict, train
+from nightowl.commands import data, engine, evaluate, init, inputs, machines, models, night, node, predict, train
 from nightowl.errors import NightowlError, explain_os_error
 from nightowl.telemetry import turn_telemetry_off
 
@@ -30,6 +30,7 @@ app.command()(init.init)
 app.command()(night.night)
 app.command()(night.retrain)
 app.command()(train.train)
+app.command(hidden=True)(node.node)
 app.command()(models.models)
 app.command()(models.promote)
 app.command()(models.rollback)

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from nightowl.processes import ALREADY, impatience_answered, lines, wait
+from nightowl.processes import ALREADY, descendants, impatience_answered, kill_descendants, lines, wait
 
 
 def python(code: str) -> "subprocess.Popen[bytes]":
@@ -75,3 +75,19 @@ def test_a_process_hears_that_the_one_that_started_it_was_killed() -> None:
         assert next(heard) == "ready"
         parent.kill()
         assert next(heard) == "heard"
+
+
+def test_what_a_process_began_is_found_and_killed_to_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    chain = "import subprocess, sys; p = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'], "
+    process = python(f"{chain}start_new_session=True); print(p.pid, flush=True); p.wait()")
+    below = int(next(lines(process)))
+    assert descendants(process.pid) == [below] and process.pid in descendants(os.getpid())
+    monkeypatch.setattr("nightowl.processes.descendants", lambda pid: [process.pid, below])
+    assert kill_descendants() == 2
+    until = time.monotonic() + 10
+    while descendants(process.pid) and time.monotonic() < until:
+        time.sleep(0.02)
+    assert descendants(process.pid) == []
+    process.poll()
+    assert process.stdout is not None
+    process.stdout.close()

@@ -202,7 +202,7 @@ def _put_once(aws: Aws, key: str, body: bytes) -> bool:
 
 
 def main(job: dict[str, Any], home: Path) -> None:
-    instance, aws = metadata("instance-id"), Aws(job)
+    begun, instance, aws = time.time(), metadata("instance-id"), Aws(job)
     try:
         if is_over(aws):
             print(f"{job['run_id']} is over", flush=True)
@@ -210,7 +210,7 @@ def main(job: dict[str, Any], home: Path) -> None:
             fetch(aws, "requirements.lock", job["lock_sha256"], home)
             unpack(fetch(aws, "code.tar.gz", job["code_sha256"], home), home / "tree")
             python = command(job, home, home / "tree")
-            node = ["-m", "nightowl.cli", "node", "--run", job["run_id"], "--board", job["board"]]
+            node = ["-m", "nightowl.cli", "node", "--run", job["run_id"], "--board", job["board"], "--since", f"{begun:.0f}"]
             environment = {**os.environ, "NIGHTOWL_NODE_HOME": str(home), "AWS_REGION": job["region"], "PYTHONUNBUFFERED": "1"}
             if job["endpoint"]:
                 environment["AWS_ENDPOINT_URL"] = aws.endpoint

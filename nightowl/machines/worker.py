@@ -8,6 +8,7 @@ import signal
 import subprocess
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
@@ -171,8 +172,9 @@ class StageWorker:
         return code
 
     def _read(self, process: "subprocess.Popen[bytes]") -> None:
-        for line in lines(process):
-            self.say(line)
+        with process.stdout or nullcontext():
+            for line in lines(process):
+                self.say(line)
 
     def _stop(self, patience_seconds: float) -> None:
         with self._lock:
