@@ -27,7 +27,7 @@ from nightowl.processes import adopt_orphans, kill_descendants
 from nightowl.settings import Settings, home_of, load_settings
 from nightowl.stages.workspace import Workspace
 
-FAILED_BOOTS = "failures/bootstrap/"
+BOOTSTRAP = "bootstrap"  # what boot.py calls itself among the stages
 _MAX_TICK_SECONDS = 5.0
 Pull = Callable[[Settings, str, str], object]
 """Brings a remote source of a detector here, for the stages to read."""
@@ -96,8 +96,7 @@ def run_node(
             begun = clock.now()
             restore(board, job, settings, pull)
             diary.span("data", begun)
-            for stored in board.bucket.list(FAILED_BOOTS):
-                board.bucket.delete(stored.key)  # of machines before this one, which does start
+            board.forgive(BOOTSTRAP)
         node.be("ready")
         while node.tick():
             time.sleep(min(job.heartbeat_seconds / 2, _MAX_TICK_SECONDS))

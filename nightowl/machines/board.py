@@ -29,7 +29,7 @@ from nightowl.machines.records import (
 )
 from nightowl.records import Record
 
-CODE, LOCK, WHEEL, JOB, END, CLAIM = "code.tar.gz", "requirements.lock", "wheel", "job.json", "END.json", "claim.json"
+CODE, LOCK, JOB, END, CLAIM = "code.tar.gz", "requirements.lock", "job.json", "END.json", "claim.json"
 _CANCEL = "cancel.json"
 
 R = TypeVar("R", bound=Record)
@@ -63,7 +63,7 @@ class Board:
         return self._read(JOB, Job)
 
     def put_file(self, name: str, content: Content) -> None:
-        """One of CODE, LOCK, WHEEL."""
+        """CODE or LOCK."""
         self.bucket.put(name, content)
 
     def put_blob(self, blob: Blob, content: Content) -> None:
@@ -113,6 +113,13 @@ class Board:
     def failures(self, stage: str) -> list[StageFailure]:
         """In order of generation."""
         return sorted(self._all(f"failures/{stage}/", StageFailure), key=lambda each: (each.generation, each.instance))
+
+    def forgive(self, stage: str) -> None:
+        """Have the failures of `stage` so far count for nothing."""
+        for stored in self.bucket.list(f"failures/{stage}/"):
+            failure = self._read(stored.key, StageFailure)
+            if failure is not None and not failure.preempted:
+                self._put(stored.key, failure.model_copy(update={"preempted": True}))
 
     # What happened.
     def put_event(self, number: int, event: Event) -> None:

@@ -25,6 +25,7 @@ from typing import Any
 METADATA = os.environ.get("AWS_EC2_METADATA_SERVICE_ENDPOINT", "http://169.254.169.254").rstrip("/")
 MAX_FAILURES = 3
 _SLOW = 60
+_JSON = {"content-type": "application/json"}
 _direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
@@ -162,6 +163,8 @@ def command(job: dict[str, Any], home: Path, tree: Path) -> list[str]:
             f"NIGHTOWL_NODE_HOME={home}",
             "-e",
             f"AWS_REGION={job['region']}",
+            "-e",
+            "AWS_ENDPOINT_URL",
         ]
         return ["docker", "run", "--rm", "--network=host", "--ipc=host", *gpus, *where, image, "python"]
     uv, python = shutil.which("uv"), home / "environment" / "bin" / "python"
@@ -183,8 +186,11 @@ def note_failure(aws: Aws, instance: str, message: str) -> None:
     for number in range(1, MAX_FAILURES + 1):
         record = {"stage": "bootstrap", "instance": instance, "generation": number, "preempted": False, "step": None}
         body = json.dumps({**record, "message": message, "at": at}).encode()
-        if not _put_once(aws, f"failures/bootstrap/{number:03d}.json", body):
-            continue
+        key = f"failures/bootstrap/{number:03d}.json"
+        if not _put_once(aws, key, body):
+            if not json.loads(aws.object("GET", key))["preempted"]:
+                continue
+            aws.object("PUT", key, body, **_JSON)  # a machine started since, so it counts for nothing
         if number == MAX_FAILURES:
             said = f"{MAX_FAILURES} machines could not start their node; the last: {message}"
             _put_once(aws, "END.json", json.dumps({"how": "poison", "message": said, "at": at}).encode())
@@ -193,7 +199,7 @@ def note_failure(aws: Aws, instance: str, message: str) -> None:
 
 def _put_once(aws: Aws, key: str, body: bytes) -> bool:
     try:
-        aws.object("PUT", key, body, **{"content-type": "application/json", "if-none-match": "*"})
+        aws.object("PUT", key, body, **_JSON, **{"if-none-match": "*"})
     except urllib.error.HTTPError as error:
         if error.code in (409, 412):
             return False

@@ -49,7 +49,6 @@ class Job(Record):
     code_commit: str
     code_sha256: Sha256
     lock_sha256: Sha256
-    wheel_sha256: Sha256 | None = None
     environment: Environment
     settings: dict[str, str]
     source: str

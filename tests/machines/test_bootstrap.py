@@ -203,6 +203,19 @@ def test_the_third_boot_that_fails_ends_the_run(
     assert [each.generation for each in Board(bucket, RUN).failures("bootstrap")] == [1, 2, 3]
 
 
+def test_boots_that_failed_before_another_machine_did_start_count_for_nothing(
+    tmp_path: Path, machine: MetadataService, bucket: Bucket, moto_endpoint: str
+) -> None:
+    board = Board(bucket, RUN)
+    board.put_file("code.tar.gz", FAULTY)
+    for forgiving in (True, True, False):
+        ran(user_data(job_of(FAULTY), BOARD, REGION, moto_endpoint), tmp_path)
+        ran(user_data(job_of(FAULTY), BOARD, REGION, moto_endpoint), tmp_path)
+        assert len(board.failures("bootstrap")) == 2 and board.end() is None
+        if forgiving:
+            board.forgive("bootstrap")
+
+
 @pytest.mark.parametrize("name", ["/etc/passwd", "../beside", "a/../../b"])
 def test_an_archive_stays_within_its_tree(tmp_path: Path, name: str) -> None:
     (tmp_path / "code.tar.gz").write_bytes(tar({name: "x"}))
