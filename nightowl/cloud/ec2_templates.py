@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 from nightowl.cloud.ec2_errors import AwsRefused
 from nightowl.cloud.ec2_session import Aws
-from nightowl.cloud.ec2_tags import Tags, filters, from_aws, to_aws
+from nightowl.cloud.ec2_tags import DEADLINE, Tags, filters, from_aws, to_aws
 
 USER_DATA_BYTES = 16 * 1024  # the limit of AWS, before base64
-_TAGGED = ("instance", "volume", "network-interface")
+_WITH_A_MACHINE = ("volume", "network-interface")
 
 
 class Template(NamedTuple):
@@ -37,6 +37,7 @@ def create_template(aws: Aws, spec: TemplateSpec, token: str) -> None:
     The machine ends when it shuts itself down, answers IMDSv2 only, and its volume goes with it.
     """
     tags = to_aws(spec.tags)
+    of_machines = to_aws({key: value for key, value in spec.tags.items() if key != DEADLINE})  # that one the group gives
     data = {
         "ImageId": spec.image,
         "IamInstanceProfile": {"Name": spec.instance_profile},
@@ -55,7 +56,10 @@ def create_template(aws: Aws, spec: TemplateSpec, token: str) -> None:
                 "Ebs": {"VolumeSize": spec.volume_gb, "VolumeType": "gp3", "Encrypted": True, "DeleteOnTermination": True},
             }
         ],
-        "TagSpecifications": [{"ResourceType": kind, "Tags": tags} for kind in _TAGGED],
+        "TagSpecifications": [
+            {"ResourceType": "instance", "Tags": of_machines},
+            *({"ResourceType": kind, "Tags": tags} for kind in _WITH_A_MACHINE),
+        ],
     }
     try:
         aws.call(
