@@ -2,9 +2,12 @@
 
 import base64
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
+from nightowl.cloud.ec2_groups import Activity
+from nightowl.cloud.retry import Transient
 from nightowl.errors import UserError
 from nightowl.machines.board import Board, board_bucket
 from nightowl.machines.records import RunEnd
@@ -193,3 +196,48 @@ def test_several_nodes_are_one_type_in_one_zone(account: Account) -> None:
     assert len(found) == 3
     assert {each["Placement"]["AvailabilityZone"] for each in found} <= {"eu-central-1a", "eu-central-1b"}
     assert {each["SubnetId"] for each in found} == set(account.settings.subnets[:1])
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("InsufficientInstanceCapacity - We currently do not have", "no machine yet: AWS has no such machine free there now"),
+        ("MaxSpotInstanceCountExceeded", "no machine yet: the account's quota of spot vCPUs is used up"),
+        ("The moon is full", "no machine yet: The moon is full"),
+    ],
+)
+def test_a_run_that_waits_says_what_aws_said(
+    account: Account, monkeypatch: pytest.MonkeyPatch, message: str, expected: str
+) -> None:
+    engine = account.engine()
+    engine.submit(job())
+    failed = [Activity(NOON, True, message)]
+    monkeypatch.setattr("nightowl.machines.spot.activities", lambda aws, name: failed)
+    assert engine.status(RUN).state == "waiting" and engine.status(RUN).message.startswith(expected)
+
+
+def test_throttling_between_any_two_calls_changes_nothing(account: Account) -> None:
+    """Every request is refused once, as by an account that asks too much, before it is let through."""
+    engine = account.engine()
+    attempt, refused = engine._aws._attempt, set()
+
+    def throttled(action: str, service: str, operation: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        if (key := (action, repr(arguments))) not in refused:
+            refused.add(key)
+            raise Transient("throttled", slow_down=True)
+        return attempt(action, service, operation, arguments)
+
+    engine._aws._attempt = throttled  # type: ignore[method-assign]
+    engine.submit(job())
+    assert (len(account.instances()), len(account.groups()), len(account.templates())) == (1, 1, 1)
+    assert len(refused) >= 9
+    assert engine.tear_down(RUN).nothing and account.empty()
+
+
+def test_capacity_that_never_comes_leaves_a_run_that_waits_and_ends_with_its_lease(account: Account) -> None:
+    engine = account.engine()
+    engine.submit(job())
+    client("autoscaling").set_desired_capacity(AutoScalingGroupName=f"nightowl-{RUN}", DesiredCapacity=0)
+    assert engine.status(RUN).state == "waiting" and account.instances() == []
+    account.pass_time(31 * MINUTES)
+    assert account.scheduled() == [] and engine.tear_down(RUN).nothing
