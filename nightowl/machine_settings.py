@@ -72,7 +72,7 @@ class MachineSettings(BaseModel):
             (self.environment == "baked" and not self.python, 'environment = "baked" needs python'),
             (self.environment == "container" and not _has_digest(self.container), "container must be NAME@sha256:DIGEST"),
             (self.lease_minutes > self.max_hours * 60, "lease_minutes must be <= max_hours * 60"),
-            (self.heartbeat_old_seconds < 2 * self.heartbeat_seconds, "heartbeat_old_seconds must be >= 2 * heartbeat_seconds"),
+            (self.heartbeat_old_seconds < 3 * self.heartbeat_seconds, "heartbeat_old_seconds must be >= 3 * heartbeat_seconds"),
         ]
         wrong = [what for is_so, what in faults if is_so]
         if wrong:

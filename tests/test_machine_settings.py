@@ -37,7 +37,7 @@ def test_one_node_goes_on_alone_and_the_machines_end_after_half_a_day_unless_sai
         ({"environment": "baked"}, "needs python"),
         ({"environment": "container", "container": "nightowl:latest"}, "container must be NAME@sha256:DIGEST"),
         ({"max_hours": 1, "lease_minutes": 90}, "lease_minutes must be <= max_hours"),
-        ({"heartbeat_old_seconds": 15}, "heartbeat_old_seconds must be >= 2"),
+        ({"heartbeat_old_seconds": 25}, "heartbeat_old_seconds must be >= 3"),
         ({"done_by": "25:00"}, "done_by"),
         ({"board": "/a/folder"}, "board"),
         ({"image": "ubuntu"}, "image"),
