@@ -20,8 +20,9 @@ from nightowl.machines.board import Board
 from nightowl.machines.diary import Diary
 from nightowl.machines.job import Job
 from nightowl.machines.node import Node, Watch
-from nightowl.machines.outlook import Clock
+from nightowl.machines.outlook import Clock, first_open
 from nightowl.machines.records import NodeBeat
+from nightowl.machines.supervise import TOGETHER
 from nightowl.machines.worker import StageWorker
 from nightowl.processes import adopt_orphans, kill_descendants
 from nightowl.settings import Settings, home_of, load_settings
@@ -96,6 +97,10 @@ def run_node(
             begun = clock.now()
             restore(board, job, settings, pull)
             diary.span("data", begun)
+            if first_open(job, board) == TOGETHER and job.nodes > 1:
+                begun = clock.now()
+                worker.warm_up()
+                diary.span("cache", begun, TOGETHER)
             board.forgive(BOOTSTRAP)
         node.be("ready")
         while node.tick():

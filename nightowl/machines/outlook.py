@@ -19,6 +19,12 @@ class Clock:
     seconds: Callable[[], float] = time.monotonic
 
 
+def first_open(job: Job, board: Board) -> str | None:
+    """The first stage of the job that has not ended; None when all have."""
+    ends = {end.stage for end in board.stage_ends()}
+    return next((stage for stage in job.stages if stage not in ends), None)
+
+
 class Outlook:
     """Looks at the board for the node `me`."""
 
@@ -32,8 +38,7 @@ class Outlook:
     def look(self, work: Work | None, notice: str | None) -> View:
         """Raises RemoteError, OSError when the board cannot be read."""
         board, at, now = self._board, self._clock.seconds(), self._clock.now()
-        ends = {end.stage for end in board.stage_ends()}
-        stage = next((each for each in self._job.stages if each not in ends), None)
+        stage = first_open(self._job, board)
         newest = board.newest_generation()
         newest_end = board.generation_end(newest.number) if newest else None
         sights = self._lookout.look(board.beats(), at)

@@ -58,6 +58,15 @@ class View:
     waited_seconds: float
     quiet_seconds: float
 
+    @property
+    def has_something_to_save(self) -> bool:
+        """Whether a step was taken in the work's generation, as far as its leader told. Without one, the ranks may wait where
+        no signal is heard, for hosts that will not come."""
+        if self.work is None or self.work.stage != TOGETHER or self.newest is None:
+            return True
+        leader = self.sights.get(self.newest.members[0].instance)
+        return leader is None or leader.beat.generation != self.work.generation or leader.beat.taken is not None
+
 
 @dataclass(frozen=True)
 class Wait:
@@ -129,9 +138,9 @@ def decide(view: View) -> Action:
     if view.notice is not None:
         if generation is not None and generation.rank_of(view.me) is not None and _concerned(view, generation, view.me):
             return CloseGeneration("preempted", f"{view.me}: {view.notice}")
-        return Stop(COMMIT_SECONDS, view.notice) if running else Leave(decrement=False, said=view.notice)
+        return _between(view) if running else Leave(decrement=False, said=view.notice)
     if generation is None:
-        return _between(view, running)
+        return _between(view)
     lost = lost_members(generation, view.sights, view.job.heartbeat_old_seconds)
     if view.stage != TOGETHER:
         lost = {rank: what for rank, what in lost.items() if rank == 0}
@@ -166,10 +175,10 @@ def _concerned(view: View, generation: Generation, instance: str) -> bool:
     return view.stage == TOGETHER or generation.rank_of(instance) == 0
 
 
-def _between(view: View, running: bool) -> Action:
-    if running:
+def _between(view: View) -> Action:
+    if view.work is not None and view.work.how is None:
         end = view.newest_end
-        hopeless = end is not None and end.how in ("member_lost", "failed")
+        hopeless = (end is not None and end.how in ("member_lost", "failed")) or not view.has_something_to_save
         return Stop(HOPELESS_SECONDS if hopeless else COMMIT_SECONDS, end.message if end else "there is no generation")
     found = next_generation(view.job, view.newest, view.sights, view.waited_seconds, view.now)
     return Wait(found) if isinstance(found, str) else Open(found)

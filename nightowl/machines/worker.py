@@ -135,6 +135,8 @@ class StageWorker:
         """Bring the stage about and push it; returns whether it executed."""
         repro.forget(workspace, stage)
         code = self._follow(repro.repro(workspace, stage, pull=True, piped=True), workspace.leader(stage))
+        if self._stopping.is_set() and code != 0 and repro.read_outcome(workspace.outcome(stage)) is None:
+            raise Interrupted("asked to stop")  # before it began, or ended without a word
         error = repro.failure(workspace, stage, code)
         if error is not None:
             raise error
@@ -143,10 +145,21 @@ class StageWorker:
             raise StageFailed(f"{stage}@{workspace.detector}: its outputs could not be pushed to the DVC remote; see the log")
         return executed
 
-    def _join(self, workspace: Workspace, stage: str) -> bool:
+    def warm_up(self) -> None:
+        """Have ready what a training needs here, before the others count on this node: they would wait for its images, and a
+        process group does not wait for long. Raises StageFailed."""
+        self._restore(self.workspace)
+        arguments = ["-m", f"nightowl.stages.{TOGETHER}_join", self.workspace.detector, "--prepare"]
+        if self._follow(repro.start(self.workspace, TOGETHER, arguments, piped=True), None) != 0:
+            raise StageFailed(f"{TOGETHER}@{self.workspace.detector}: its images could not be prepared here; see the log")
+
+    def _restore(self, workspace: Workspace) -> None:
         arguments = ["-m", "dvc", "repro", "--quiet", "--pull", f"{_BEFORE}@{workspace.detector}"]
         if self._follow(repro.start(workspace, _NOBODY, arguments, piped=True), None) != 0:
             raise StageFailed(f"{_BEFORE}@{workspace.detector}: could not be had from the DVC remote; see the log")
+
+    def _join(self, workspace: Workspace, stage: str) -> bool:
+        self._restore(workspace)
         arguments = ["-m", f"nightowl.stages.{stage}_join", workspace.detector]
         code = self._follow(repro.start(workspace, stage, arguments, piped=True), None)
         if code == Preempted.exit_code:

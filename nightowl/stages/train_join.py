@@ -11,17 +11,23 @@ from nightowl.stages.workspace import Workspace
 from nightowl.training.launch import Hosts, train_in_ranks
 
 
-def run(root: Path, detector: str) -> None:
-    """Prepare the images here, then train to the end. Raises as `train_in_ranks` does."""
+def prepare(root: Path, detector: str) -> Workspace:
+    """Have the images of the training prepared here, so that no other host has to wait for them."""
     workspace = Workspace(root, detector, load_settings(root))
     base, dataset = pinned(workspace)
     prepared(load_params(root, detector), workspace, dataset, base)
+    return workspace
+
+
+def run(root: Path, detector: str) -> None:
+    """Prepare the images here, then train to the end. Raises as `train_in_ranks` does."""
+    workspace = prepare(root, detector)
     train_in_ranks(root, detector, Hosts.of(workspace.settings))
 
 
 if __name__ == "__main__":
     try:
-        run(Path.cwd(), sys.argv[1])
+        (prepare if sys.argv[2:] == ["--prepare"] else run)(Path.cwd(), sys.argv[1])
     except NightowlError as error:
         print(error, file=sys.stderr)
         sys.exit(error.exit_code)

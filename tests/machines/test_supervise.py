@@ -136,6 +136,13 @@ def test_a_generation_says_why_it_ends() -> None:
     assert decide(view(work=Work("train", 2, "failed", "no memory", 61))) == CloseGeneration("failed", "no memory")
 
 
+def test_ranks_that_have_taken_no_step_have_nothing_to_commit_either() -> None:
+    waiting = {name: Sight(a_beat(name, state="training", generation=2), 0, True) for name in ("a", "b")}
+    assert decide(view(newest_end=END, sights=waiting)) == Stop(HOPELESS_SECONDS, "b: taken back")
+    at_it = {"a": Sight(a_beat("a", state="training", generation=2, taken=7), 0, True), "b": waiting["b"]}
+    assert decide(view(newest_end=END, sights=at_it, me="b")) == Stop(COMMIT_SECONDS, "b: taken back")
+
+
 def test_ranks_whose_peer_is_gone_have_nothing_to_commit() -> None:
     assert decide(view(newest_end=LOST)) == Stop(HOPELESS_SECONDS, "b is gone")
     assert decide(view(newest_end=END)) == Stop(COMMIT_SECONDS, "b: taken back")

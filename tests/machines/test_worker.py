@@ -3,14 +3,17 @@
 import os
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from nightowl.errors import StageFailed
 from nightowl.machines.worker import Ended, StageWorker, newest_step
 from nightowl.processes import descendants
 from nightowl.settings import Settings
+from nightowl.stages import repro
 from nightowl.stages.workspace import Workspace
 from tests.machines.jobs import a_generation
 
@@ -49,7 +52,9 @@ time.sleep(60)
 JOIN = """
 import os, sys, time, pathlib
 with open("calls", "a") as calls:
-    calls.write("join " + os.environ["NIGHTOWL_NODE_RANK"] + " " + os.environ["NIGHTOWL_RENDEZVOUS"] + "\\n")
+    calls.write("join " + os.environ["NIGHTOWL_NODE_RANK"] + " " + os.environ.get("NIGHTOWL_RENDEZVOUS", "-") + "\\n")
+if sys.argv[2:] == ["--prepare"]:
+    pathlib.Path("prepared").touch()
 sys.exit(int(pathlib.Path("join-code").read_text()))
 """
 
@@ -99,7 +104,8 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tree]:
 
 def end(pid: int) -> None:
     for each in descendants(pid):
-        os.kill(each, 9)
+        with suppress(ProcessLookupError):
+            os.kill(each, 9)
 
 
 @pytest.mark.parametrize(("script", "executed"), [("trains", True), ("restores", False)])
@@ -139,6 +145,16 @@ def test_a_further_host_has_what_it_needs_restored_and_makes_nothing_itself(tree
     assert tree.calls() == ["repro --quiet --pull prepare@demo none 2 2 10.0.0.0:29500", "join 1 10.0.0.0:29500"]
 
 
+def test_a_node_prepares_before_others_count_on_it_or_says_that_it_cannot(tree: Tree) -> None:
+    tree.write("script", "restores")
+    tree.worker.warm_up()
+    assert (tree.root / "prepared").exists()
+    assert tree.calls()[0].startswith("repro --quiet --pull prepare@demo none")
+    tree.write("join-code", "2")
+    with pytest.raises(StageFailed, match="its images could not be prepared here"):
+        tree.worker.warm_up()
+
+
 @pytest.mark.parametrize(("code", "how"), [("75", "preempted"), ("1", "failed")])
 def test_how_a_further_host_ended_is_its_exit_code(tree: Tree, code: str, how: str) -> None:
     tree.write("script", "restores")
@@ -156,15 +172,16 @@ def test_work_that_is_asked_to_stop_saves(tree: Tree) -> None:
     assert tree.ended() == Ended("preempted", "asked to stop", True)
 
 
-def test_work_that_does_not_end_is_ended_with_all_that_it_began(tree: Tree) -> None:
+def test_work_that_does_not_end_is_ended_with_all_that_it_began(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
     tree.write("script", "hangs")
     tree.worker.begin("train", a_generation(1, "a"), 0)
     within(20, lambda: tree.worker.workspace.leader("train").exists() or None)
     assert len(descendants(os.getpid())) == 2
     begun = time.monotonic()
+    monkeypatch.setattr(repro, "DVC_SECONDS", 0.5)
     tree.worker.stop(0.2)
     assert tree.ended().how == "preempted"
-    assert time.monotonic() - begun < 25
+    assert time.monotonic() - begun < 15
     within(5, lambda: True if not descendants(os.getpid()) else None)
 
 
