@@ -1,5 +1,8 @@
 """The machines that settings name, as an engine."""
 
+import time
+from collections.abc import Callable
+
 from nightowl.cloud.ec2_session import Aws
 from nightowl.machines.board import board_bucket
 from nightowl.machines.bootstrap import user_data
@@ -10,12 +13,13 @@ from nightowl.machines.spot import SpotEngine
 from nightowl.settings import Settings
 
 
-def open_engine(settings: Settings) -> Engine:
-    """Raises SettingsError, RemoteError: nobody said where, or it cannot be reached; nothing is begun."""
+def open_engine(settings: Settings, sleep: Callable[[float], object] = time.sleep) -> Engine:
+    """The engine, which waits for AWS by `sleep`. Raises SettingsError, RemoteError: nobody said where, or it cannot be
+    reached; nothing is begun."""
     machines = machines_of(settings)
     boards = board_bucket(machines.board, settings.s3_endpoint)
 
     def boots(job: Job) -> str:
         return user_data(job, machines.board, machines.region, settings.s3_endpoint)
 
-    return SpotEngine(machines, Aws(machines.region, machines.endpoint_ec2), boards, boots)
+    return SpotEngine(machines, Aws(machines.region, machines.endpoint_ec2), boards, boots, sleep=sleep)

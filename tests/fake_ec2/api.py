@@ -98,7 +98,10 @@ class Api:
         if call.service not in _KEPT:
             return self._refused(call) or _answered(self._moto, environ)
         with self.books:
-            return self._refused(call) or self._once(call, environ)
+            answered = self._refused(call) or self._once(call, environ)
+            if call.action == "DeleteAutoScalingGroup" and answered[0].startswith("200"):
+                self.market.forget_actions(call.params["AutoScalingGroupName"])
+            return answered
 
     def _once(self, call: Call, environ: dict[str, Any]) -> Answered:
         token = call.params.get("ClientToken")

@@ -103,6 +103,12 @@ class Market:
                 )
         return [each.scheduled_action_name for each in due]
 
+    def forget_actions(self, group: str) -> None:
+        """A group's scheduled actions go with it."""
+        actions = self.autoscaling.scheduled_actions
+        for name in [each.scheduled_action_name for each in actions.values() if each.auto_scaling_group_name == group]:
+            del actions[name]
+
     def _note(self, group: str, status: str, message: str) -> None:
         now = datetime.now(UTC)
         self.activities.setdefault(group, []).insert(
