@@ -78,10 +78,11 @@ def lines(process: "subprocess.Popen[bytes]") -> Iterator[str]:
             return
 
 
-def adopt_orphans() -> None:
-    """From now on what the processes below this one leave behind becomes its own children, so that it finds them. On Linux."""
+def adopt_orphans(adopt: bool = True) -> None:
+    """From now on what the processes below this one leave behind becomes its own children, so that it finds them, or again the
+    system's. On Linux."""
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_SUBREAPER, 1)
+        ctypes.CDLL(None).prctl(_SUBREAPER, int(adopt))
 
 
 def descendants(pid: int) -> list[int]:

@@ -1,6 +1,7 @@
 """The work of a node as processes: `dvc` and the stage are small stand-ins that lie in the run's tree."""
 
 import os
+import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -11,7 +12,7 @@ import pytest
 
 from nightowl.errors import StageFailed
 from nightowl.machines.worker import Ended, StageWorker, newest_step
-from nightowl.processes import descendants
+from nightowl.processes import adopt_orphans, descendants
 from nightowl.settings import Settings
 from nightowl.stages import repro
 from nightowl.stages.workspace import Workspace
@@ -64,6 +65,16 @@ class Tree:
     root: Path
     worker: StageWorker
     said: list[str]
+    others: frozenset[int]
+
+    def processes(self) -> list[int]:
+        """What the worker's work began; other tests have processes too."""
+        return [pid for pid in descendants(os.getpid()) if pid not in self.others]
+
+    def sweep(self) -> None:
+        for pid in self.processes():
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
     def write(self, name: str, content: str) -> None:
         (self.root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -91,21 +102,17 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tree]:
     monkeypatch.delenv("PYTHONPATH", raising=False)
     settings = Settings(home=tmp_path / "home", checkpoint_request=tmp_path / "please")
     said: list[str] = []
-    worker = StageWorker(Workspace(tmp_path, "demo", settings), 2, said.append, lambda: end(os.getpid()))
-    tree = Tree(tmp_path, worker, said)
+    worker = StageWorker(Workspace(tmp_path, "demo", settings), 2, said.append, lambda: tree.sweep())
+    tree = Tree(tmp_path, worker, said, frozenset(descendants(os.getpid())))
     for name, content in {"dvc/__init__.py": "", "dvc/__main__.py": DVC, "push-code": "0", "join-code": "0"}.items():
         tree.write(name, content)
     for name in ("nightowl/__init__.py", "nightowl/stages/__init__.py"):
         tree.write(name, "")
     tree.write("nightowl/stages/train_join.py", JOIN)
+    adopt_orphans()
     yield tree
-    end(os.getpid())
-
-
-def end(pid: int) -> None:
-    for each in descendants(pid):
-        with suppress(ProcessLookupError):
-            os.kill(each, 9)
+    adopt_orphans(False)
+    tree.sweep()
 
 
 @pytest.mark.parametrize(("script", "executed"), [("trains", True), ("restores", False)])
@@ -176,13 +183,13 @@ def test_work_that_does_not_end_is_ended_with_all_that_it_began(tree: Tree, monk
     tree.write("script", "hangs")
     tree.worker.begin("train", a_generation(1, "a"), 0)
     within(20, lambda: tree.worker.workspace.leader("train").exists() or None)
-    assert len(descendants(os.getpid())) == 2
+    assert len(tree.processes()) == 2
     begun = time.monotonic()
     monkeypatch.setattr(repro, "DVC_SECONDS", 0.5)
     tree.worker.stop(0.2)
     assert tree.ended().how == "preempted"
     assert time.monotonic() - begun < 15
-    within(5, lambda: True if not descendants(os.getpid()) else None)
+    within(5, lambda: True if not tree.processes() else None)
 
 
 def test_a_stop_that_comes_before_the_stage_has_begun_is_heard(tree: Tree) -> None:
