@@ -102,8 +102,9 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tree]:
     monkeypatch.delenv("PYTHONPATH", raising=False)
     settings = Settings(home=tmp_path / "home", checkpoint_request=tmp_path / "please")
     said: list[str] = []
-    worker = StageWorker(Workspace(tmp_path, "demo", settings), 2, said.append, lambda: tree.sweep())
+    worker = StageWorker(Workspace(tmp_path, "demo", settings), 2, said.append, lambda: None)
     tree = Tree(tmp_path, worker, said, frozenset(descendants(os.getpid())))
+    worker.sweep = tree.sweep
     for name, content in {"dvc/__init__.py": "", "dvc/__main__.py": DVC, "push-code": "0", "join-code": "0"}.items():
         tree.write(name, content)
     for name in ("nightowl/__init__.py", "nightowl/stages/__init__.py"):
