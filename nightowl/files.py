@@ -4,15 +4,17 @@ A write that matters goes beside its target and is published by one rename; a re
 never half of either, whenever the writer is killed.
 """
 
+import errno
 import hashlib
 import json
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -27,6 +29,24 @@ def sha256_file(path: Path) -> str:
         while chunk := file.read(_CHUNK_BYTES):
             digest.update(chunk)
     return digest.hexdigest()
+
+
+def open_regular(path: Path) -> IO[bytes]:
+    """`path` open for reading. What is no regular file is an OSError at once: a pipe or a device may have no end."""
+    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    mode = os.fstat(file).st_mode
+    if stat.S_ISREG(mode):
+        return os.fdopen(file, "rb")
+    os.close(file)
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    raise OSError(errno.EINVAL, "Not a regular file", str(path))
+
+
+def read_regular(path: Path) -> bytes:
+    """The content of a file that others wrote, by the rule of `open_regular`."""
+    with open_regular(path) as file:
+        return file.read()
 
 
 def sha256_bytes(content: bytes) -> str:

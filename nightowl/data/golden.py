@@ -33,7 +33,7 @@ def read_golden(path: Path) -> tuple[GoldenImage, ...]:
         return ()
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: not readable as UTF-8 text: {error}") from error
-    golden = [_parse(path, number, line) for number, line in enumerate(text.splitlines(), start=1) if line.strip()]
+    golden = [_parse(path, number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
     digests = [image.sha256 for image in golden]
     if len(set(digests)) < len(digests):
         twice = next(image for image in golden if digests.count(image.sha256) > 1)

@@ -4,6 +4,7 @@ A row names its image by path inside the source, by file name, or by either with
 """
 
 import csv
+import io
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -102,13 +103,14 @@ def _columns(file: Path) -> Mapping[str, list[str]]:
     if file.suffix.lower() == ".parquet":
         try:
             table = pq.read_table(file)
-        except (OSError, pa.ArrowException) as error:
+            columns = {name: column.to_pylist() for name, column in zip(table.column_names, table.columns, strict=True)}
+        except (OSError, ValueError, OverflowError, pa.ArrowException) as error:
             raise DataError(f"{file}: not readable as parquet: {error}") from error
-        return {
-            name: ["" if value is None else str(value).strip() for value in table[name].to_pylist()]
-            for name in table.column_names
-        }
-    reader = csv.DictReader(read_text(file.parent, file).splitlines())
-    names = [name for name in reader.fieldnames or [] if name]
-    rows = list(reader)
+        return {name: ["" if value is None else str(value).strip() for value in values] for name, values in columns.items()}
+    reader = csv.DictReader(io.StringIO(read_text(file.parent, file), newline=""))
+    try:
+        names = [name for name in reader.fieldnames or [] if name]
+        rows = list(reader)
+    except csv.Error as error:
+        raise DataError(f"{file}: not readable as CSV: {error}") from error
     return {name: [(row[name] or "").strip() for row in rows] for name in names}

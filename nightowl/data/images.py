@@ -18,6 +18,7 @@ from PIL.Image import Transpose
 
 from nightowl.data.manifest import Image
 from nightowl.errors import DataError
+from nightowl.files import open_regular, read_regular
 
 IMAGE_SUFFIXES = frozenset({".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"})
 MAX_PIXELS = 400_000_000
@@ -36,6 +37,8 @@ _UPRIGHT = {
     8: Transpose.ROTATE_90,
 }
 _ON_ITS_SIDE = frozenset({5, 6, 7, 8})
+# What Pillow would start another program for (Ghostscript): a data set must start none.
+_OF_PROGRAMS = frozenset({"EPS", "WMF"})
 # What Pillow raises on broken files, besides OSError: each was seen on truncated or altered headers.
 _BROKEN = (OSError, SyntaxError, ValueError, TypeError, KeyError, IndexError, EOFError, OverflowError, MemoryError)
 
@@ -61,7 +64,7 @@ def read_size(path: Path, name: str | None = None) -> Size:
     """The size as seen, from the header alone. Raises DataError, naming `name` or the path, when it is no readable image."""
     name = name or str(path)
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             return _size(_open(file, name))
     except OSError as error:
         raise DataError(_unreadable(name, error)) from error
@@ -75,7 +78,7 @@ def size_of_bytes(content: bytes, name: str) -> Size:
 def load_bgr(path: Path) -> npt.NDArray[np.uint8]:
     """Pixels as seen, uint8 (H, W, 3), in the order blue, green, red. Raises DataError when it cannot be decoded whole."""
     try:
-        content = path.read_bytes()
+        content = read_regular(path)
     except OSError as error:
         raise DataError(_unreadable(str(path), error)) from error
     return decode_bgr(content, str(path))
@@ -127,7 +130,7 @@ def verified_bytes(source: Path, image: Image) -> bytes:
     """The encoded content of `image`, after it was compared with the manifest. Raises DataError as `verified_path` does."""
     path = source / image.path
     try:
-        content = path.read_bytes()
+        content = read_regular(path)
     except OSError as error:
         raise DataError(
             f"{path}: pinned in the manifest, but cannot be read ({error.strerror}); restore it or pin the inputs again"
@@ -146,6 +149,8 @@ def _open(file: IO[bytes], name: str) -> PIL.Image.Image:
         picture = PIL.Image.open(file)
     except _BROKEN as error:
         raise DataError(_unreadable(name, error)) from error
+    if picture.format in _OF_PROGRAMS:
+        raise DataError(f"{name}: stored as {picture.format}, which another program would have to draw: convert it to pixels")
     width, height = picture.size
     if width * height > MAX_PIXELS:
         raise DataError(f"{name}: {width}x{height} pixels; at most {MAX_PIXELS:,} are read: cut it into tiles")

@@ -102,7 +102,7 @@ def read_manifest(path: Path) -> Manifest:
         DataError: when it is absent, of another format, or broken; the line is named.
     """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
     except FileNotFoundError:
         raise DataError(f"{path}: no such manifest; pin the inputs first: nightowl inputs pin DETECTOR") from None
     try:

@@ -17,6 +17,7 @@ from nightowl.data.manifest import Image, Manifest, in_order
 from nightowl.data.stat_cache import Facts, Known, Stamp, load_known, save_known, stamp_of
 from nightowl.data.threads import in_threads
 from nightowl.errors import DataError
+from nightowl.files import read_regular
 from nightowl.params import DataParams
 from nightowl.progress import Track, track
 
@@ -56,7 +57,7 @@ def _measure_one(source: Path, path: str, known: Known) -> tuple[Stamp, Facts] |
         before = known.get(path)
         if before is not None and before[0] == stamp:
             return before
-        content = file.read_bytes()
+        content = read_regular(file)
         return stamp, Facts(hashlib.sha256(content).hexdigest(), len(content), size_of_bytes(content, path))
     except OSError as error:
         return f"{path}: cannot be read: {error.strerror}"

@@ -26,7 +26,7 @@ def verify_sums(folder: Path, sums_sha256: str, where: str) -> None:
         raise RegistryError(f"{where}: {NAME} is missing; the bundle is not whole")
     if sha256_file(folder / NAME) != sums_sha256:
         raise RegistryError(f"{where}: {NAME} is not the one that was registered; the bundle was changed or damaged")
-    listed = [line.split("  ", 1) for line in (folder / NAME).read_text(encoding="utf-8").splitlines()]
+    listed = [line.split("  ", 1) for line in (folder / NAME).read_text(encoding="utf-8").removesuffix("\n").split("\n")]
     for expected, path in listed:
         if not (folder / path).is_file():
             raise RegistryError(f"{where}: {path} is missing; the bundle is not whole")

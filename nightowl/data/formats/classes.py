@@ -8,14 +8,14 @@ from collections.abc import Sequence
 
 from nightowl.errors import DataError
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")  # ends of lines among them
 
 
 def check_names(names: Sequence[object], where: str) -> tuple[str, ...]:
     """`names` as distinct texts. Raises DataError on an empty list, an empty name, one that is no text, or is there twice."""
     if not names:
         raise DataError(f"{where}: no class names; expected at least one")
-    odd = [name for name in names if not isinstance(name, str | int | float) or _CONTROL.search(str(name).strip())]
+    odd = [name for name in names if not isinstance(name, str | int | float) or has_control(str(name).strip())]
     if odd:
         raise DataError(f"{where}: expected a word or a number for a class name, found {odd[0]!r}")
     texts = tuple(str(name).strip() for name in names)
@@ -25,6 +25,11 @@ def check_names(names: Sequence[object], where: str) -> tuple[str, ...]:
     if twice:
         raise DataError(f"{where}: class names must differ, but {', '.join(map(repr, twice))} occurs more than once")
     return texts
+
+
+def has_control(name: str) -> bool:
+    """Does a name hold what no terminal, page or line of a file can show as one?"""
+    return _CONTROL.search(name) is not None
 
 
 def class_order(found: Sequence[str], wanted: tuple[str, ...] | None) -> tuple[str, ...]:

@@ -16,12 +16,14 @@ from nightowl.data.formats.classes import check_names, class_order, not_among
 from nightowl.data.formats.listing import Labelled, Listing, content_of, inside, read_text, relative, require_folder
 from nightowl.data.manifest import SPLITS, Box, Split
 from nightowl.errors import DataError
+from nightowl.files import open_regular
 from nightowl.params import DataParams
 
 _SPLIT_WORD = re.compile(r"(?<![a-z])(train|valid|validation|val|test)(?![a-z])")
 _ROBOFLOW = "_annotations.coco.json"
 _PEEK_BYTES = 1 << 20
 _PROBES = 50
+_CROWD = {"none": False, "0": False, "0.0": False, "false": False, "1": True, "1.0": True, "true": True}
 
 Row = dict[str, object]
 
@@ -80,7 +82,7 @@ def _named(root: Path, name: str, key: str) -> Path:
 
 
 def _looks_like_coco(path: Path) -> bool:
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         start = file.read(_PEEK_BYTES).lstrip(b"\xef\xbb\xbf \r\n\t")
     return start.startswith(b"{") and any(f'"{key}"'.encode() in start for key in ("images", "annotations", "categories"))
 
@@ -117,6 +119,8 @@ def _parse(root: Path, path: Path, split: Split | None) -> CocoFile:
         values = json.loads(read_text(root, path))
     except ValueError as error:
         raise DataError(f"{path}: not readable as JSON: {error}") from error
+    except RecursionError:
+        raise DataError(f"{path}: nested deeper than COCO is; is it COCO?") from None
     tables = []
     for key in ("images", "annotations", "categories"):
         table = values.get(key) if isinstance(values, dict) else None
@@ -152,7 +156,7 @@ def _class_names(files: list[CocoFile]) -> tuple[str, ...]:
     names: dict[str, None] = {}
     for file in files:
         used = {number for row in file.annotations if isinstance(number := row.get("category_id"), int)}
-        above = {row.get("supercategory") for row in file.categories}
+        above = {name for row in file.categories if isinstance(name := row.get("supercategory"), str)}
         for row in sorted(file.categories, key=lambda row: _whole(row, "id")):
             only_groups = row["name"] in above and row["id"] not in used and row.get("supercategory") != row["name"]
             if not only_groups:
@@ -186,8 +190,12 @@ def _labelled(root: Path, params: DataParams, file: CocoFile, classes: tuple[str
                 _finding("unparsable_label", paths[image_id], f"{said}: bbox is {str(row.get('bbox'))[:80]}, not 4 numbers")
             )
             continue
-        class_id = classes.index(names[number])
-        boxes[image_id].append(Box(class_id, *corners, ignore=bool(row.get("iscrowd"))))
+        crowd = _CROWD.get(str(row.get("iscrowd")).lower())
+        if crowd is None:
+            detail = f"{said}: iscrowd is {str(row.get('iscrowd'))[:80]!r}, neither 0 nor 1"
+            findings.append(_finding("unparsable_label", paths[image_id], detail))
+            continue
+        boxes[image_id].append(Box(classes.index(names[number]), *corners, ignore=crowd))
     return [Labelled(paths[number], file.split, tuple(found)) for number, found in boxes.items()], findings
 
 
@@ -195,7 +203,9 @@ def _corners(bbox: object) -> tuple[float, float, float, float] | None:
     """xywh as xyxy, or None when it is not four finite numbers."""
     if not isinstance(bbox, list) or len(bbox) != 4:
         return None
-    if not all(isinstance(value, int | float) and abs(value) <= sys.float_info.max for value in bbox):
+    if not all(
+        isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max for value in bbox
+    ):
         return None  # neither NaN nor infinite, nor an integer beyond what a float holds
     x, y, width, height = map(float, bbox)
     return x, y, x + width, y + height

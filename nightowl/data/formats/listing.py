@@ -15,6 +15,7 @@ from nightowl.data.findings import Finding
 from nightowl.data.images import IMAGE_SUFFIXES
 from nightowl.data.manifest import Box, Split
 from nightowl.errors import DataError
+from nightowl.files import read_regular
 
 Layout = Literal["yolo", "coco", "voc"]
 SPLIT_NAMES: dict[Split, tuple[str, ...]] = {"train": ("train",), "val": ("val", "valid", "validation"), "test": ("test",)}
@@ -93,7 +94,7 @@ def split_of_folder(path: str) -> Split | None:
 def read_text(root: Path, path: Path) -> str:
     """The text of a file of the data set, UTF-8 with or without a byte order mark. Raises DataError."""
     try:
-        return path.read_text(encoding="utf-8-sig")
+        return read_regular(path).decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except FileNotFoundError:
         raise DataError(f"{relative(root, path)}: no such file in {root}; it holds {content_of(root)}") from None
     except (UnicodeDecodeError, OSError) as error:
@@ -102,7 +103,7 @@ def read_text(root: Path, path: Path) -> str:
 
 def read_lines(root: Path, path: Path) -> list[str]:
     """The lines of a list file, trimmed, without empty ones and comments (#). Raises DataError."""
-    lines = (line.strip() for line in read_text(root, path).splitlines())
+    lines = (line.strip() for line in read_text(root, path).split("\n"))
     return [line for line in lines if line and not line.startswith("#")]
 
 

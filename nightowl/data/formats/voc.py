@@ -11,7 +11,7 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path, PurePosixPath
 
 from nightowl.data.findings import Finding
-from nightowl.data.formats.classes import class_order, not_among
+from nightowl.data.formats.classes import class_order, has_control, not_among
 from nightowl.data.formats.listing import (
     Labelled,
     Listing,
@@ -24,6 +24,7 @@ from nightowl.data.formats.listing import (
 )
 from nightowl.data.manifest import Box
 from nightowl.errors import DataError
+from nightowl.files import open_regular, read_regular
 from nightowl.params import DataParams
 
 _CORNERS = ("xmin", "ymin", "xmax", "ymax")
@@ -114,7 +115,7 @@ def _holds_voc(folder: Path) -> bool:
     first = next((path for path in sorted(folder.glob("*.xml"))), None)
     if first is None:
         return False
-    with first.open("rb") as file:
+    with open_regular(first) as file:
         return b"<annotation" in file.read(_PEEK_BYTES)
 
 
@@ -135,15 +136,21 @@ def _stem(path: Path) -> str:
 
 def _read_xml(file: Path, image: str, wanted: tuple[str, ...] | None) -> tuple[list[NamedBox] | None, list[Finding]]:
     """The named boxes of one file (class index not set yet), or None when the file cannot be read, and the findings."""
-    content = file.read_bytes()
+    try:
+        content = read_regular(file)
+    except OSError as error:
+        return None, [_finding("unparsable_label", image, f"{file.name}: {error.strerror}", "image quarantined")]
     if b"<!DOCTYPE" in content or b"<!ENTITY" in content:
         return None, [_finding("unparsable_label", image, f"{file.name}: declares entities", "image quarantined")]
     try:
-        objects = ElementTree.fromstring(content).findall("object")
+        top = ElementTree.fromstring(content)
     except (ElementTree.ParseError, ValueError, LookupError) as error:
         return None, [_finding("unparsable_label", image, f"{file.name}: not XML: {error}", "image quarantined")]
+    if top.tag != "annotation":
+        detail = f"{file.name}: expected <annotation> around all, found <{top.tag[:80]}>"
+        return None, [_finding("unparsable_label", image, detail, "image quarantined")]
     boxes, findings = [], []
-    for number, element in enumerate(objects, start=1):
+    for number, element in enumerate(top.findall("object"), start=1):
         box = _read_object(element)
         if isinstance(box, str):
             findings.append(_finding("unparsable_label", image, f"{file.name} object {number}: {box}", "left out"))
@@ -156,9 +163,11 @@ def _read_xml(file: Path, image: str, wanted: tuple[str, ...] | None) -> tuple[l
 
 
 def _read_object(element: ElementTree.Element) -> NamedBox | str:
-    name = (element.findtext("name") or "").strip()
+    name = " ".join((element.findtext("name") or "").split())
     if not name:
         return "no name"
+    if has_control(name):
+        return f"name {name!r}: expected a word"
     written = [element.findtext(f"bndbox/{corner}") for corner in _CORNERS]
     try:
         x1, y1, x2, y2 = (float(text or "") for text in written)
@@ -166,7 +175,7 @@ def _read_object(element: ElementTree.Element) -> NamedBox | str:
         return f"bndbox {written}: expected four numbers"
     if not all(map(math.isfinite, (x1, y1, x2, y2))):
         return f"bndbox {written}: expected finite numbers"
-    return name, Box(-1, x1, y1, x2, y2, ignore=(element.findtext("difficult") or "0").strip() == "1")
+    return name, Box(-1, x1, y1, x2, y2, ignore=(element.findtext("difficult") or "0").strip().lower() in ("1", "true"))
 
 
 def _finding(kind: str, path: str, detail: str, action: str) -> Finding:

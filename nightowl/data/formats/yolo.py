@@ -92,6 +92,8 @@ def _load(root: Path, path: Path) -> dict[str, object]:
         values = YAML(typ="safe", pure=True).load(read_text(root, path))
     except (YAMLError, ValueError) as error:
         raise DataError(f"{path}: not readable as YAML: {' '.join(str(error).split())}") from error
+    except RecursionError:
+        raise DataError(f"{path}: nested deeper than any description of data is; is it one?") from None
     if not isinstance(values, dict):
         raise DataError(f"{path}: expected `names`, `train` and `val`, found {type(values).__name__}")
     return {str(key): value for key, value in values.items()}
@@ -127,7 +129,7 @@ def _read_description(root: Path, path: Path) -> tuple[tuple[str, ...], dict[Spl
 def _names(values: dict[str, object], path: Path) -> tuple[str, ...]:
     names = values.get("names")
     if isinstance(names, dict):
-        ids = sorted(names, key=lambda key: (not str(key).isdigit(), int(key) if str(key).isdigit() else 0))
+        ids = sorted(names, key=lambda key: (not str(key).isdecimal(), int(key) if str(key).isdecimal() else 0))
         if [str(key) for key in ids] != [str(number) for number in range(len(names))]:
             raise DataError(f"{path}: names: expected the ids 0 to {len(names) - 1}, found {', '.join(map(str, names))}")
         names = [names[key] for key in ids]

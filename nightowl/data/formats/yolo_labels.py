@@ -16,6 +16,7 @@ from nightowl.data.findings import Finding
 from nightowl.data.formats.classes import not_among
 from nightowl.data.formats.listing import is_image, relative
 from nightowl.data.manifest import Box
+from nightowl.files import read_regular
 
 # Text files that annotation tools leave among label files.
 _NOT_LABELS = re.compile(r"(classes|notes|obj|README.*|train|val|valid|test)\.(txt|names)", re.IGNORECASE)
@@ -42,7 +43,7 @@ def parse_labels(root: Path, image: str, known: Names) -> tuple[tuple[Box, ...] 
         return None, [_finding("label_without_image", image, "listed, but there is no such file", "left out")]
     path = label_path(image)
     try:
-        content = (root / path).read_bytes()
+        content = read_regular(root / path)
         text = content.decode("utf-8-sig")
     except FileNotFoundError:
         return (), [_finding("image_without_label", image, f"no {path}: taken as background", "kept")]
