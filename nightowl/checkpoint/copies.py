@@ -1,5 +1,6 @@
 """One place's copy of a run's checkpoints: reading, committing, fencing and pruning in one bucket."""
 
+import json
 import secrets
 from collections.abc import Iterable
 
@@ -10,7 +11,9 @@ from nightowl.checkpoint.identity import Identity
 from nightowl.checkpoint.plan import Keep
 from nightowl.cloud.bucket import Bucket, Content, ObjectMissing
 from nightowl.errors import CheckpointError, Fenced
-from nightowl.files import sha256_bytes
+from nightowl.files import canonical_json, sha256_bytes
+
+_CHECK = "check"
 
 
 def identity_in(bucket: Bucket) -> Identity | None:
@@ -29,14 +32,28 @@ def commit_names(bucket: Bucket) -> list[str]:
 def read_commit(bucket: Bucket, name: str) -> Commit:
     """Raises CheckpointError saying what is wrong with it."""
     try:
-        found = Commit.model_validate_json(bucket.get(name))
+        found = _opened(bucket.get(name))
     except ObjectMissing:
         raise CheckpointError("gone") from None
-    except ValidationError:
+    except (ValueError, RecursionError):
         raise CheckpointError("its commit object is damaged") from None
     if found.name != name:
         raise CheckpointError(f"its commit object is that of {found.name}")
     return found
+
+
+def _sealed(commit: Commit) -> bytes:
+    """A commit object: the commit and, under `check`, the digest of all else that it says."""
+    values = commit.model_dump(mode="json")
+    return json.dumps({**values, _CHECK: sha256_bytes(canonical_json(values).encode())}, indent=2).encode()
+
+
+def _opened(content: bytes) -> Commit:
+    """The commit in a commit object. Raises ValueError when it is none, or not what was written."""
+    values = json.loads(content)
+    if not isinstance(values, dict) or values.pop(_CHECK, None) != sha256_bytes(canonical_json(values).encode()):
+        raise ValueError("not what was written")
+    return Commit.model_validate_json(json.dumps(values))
 
 
 def read_data(bucket: Bucket, commit: Commit) -> bytes:
@@ -72,7 +89,7 @@ def put_state(bucket: Bucket, commit: Commit, content: Content, writer: int) -> 
 def publish(bucket: Bucket, commit: Commit, writer: int) -> None:
     """The commit of data that is there. Raises Fenced when another than `writer` is the writer by now."""
     require_writer(bucket, writer)
-    if not bucket.put_if_absent(commit.name, commit.model_dump_json(indent=2).encode()):
+    if not bucket.put_if_absent(commit.name, _sealed(commit)):
         raise Fenced(f"{bucket.url}{commit.name}: somebody else has committed under this name; this process ends")
 
 

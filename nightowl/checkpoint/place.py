@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from nightowl.checkpoint.commits import COMMITS, newest_first
+from nightowl.checkpoint.commits import COMMITS, IDENTITY, newest_first
 from nightowl.checkpoint.copies import commit_names, identity_in, read_commits, remove_all
 from nightowl.checkpoint.identity import Identity, differences
 from nightowl.checkpoint.plan import Keep
@@ -46,6 +46,8 @@ def checkpoint_run(settings: Settings, detector: str, identity: Identity, say: S
         _look_at_others(local, identity, say)
         if mirror is not None:
             _remove_finished(mirror, key)
+        for place in (local.under(key), *([mirror.under(key)] if mirror else [])):
+            _mend_identity(place, identity, say)
         yield Run(local.under(key), mirror.under(key) if mirror else None, identity, keep, say)
 
 
@@ -76,6 +78,15 @@ def held(run: Path) -> Iterator[bool]:
         yield True
     finally:
         os.close(descriptor)
+
+
+def _mend_identity(place: Bucket, identity: Identity, say: Say) -> None:
+    """Write the identity anew where it is not that of the key which the place is named after: then it is damaged. What the
+    commits there belong to, each of them says itself."""
+    there = identity_in(place)
+    if there is not None and there.key() != identity.key():
+        say(f"{place.url}{IDENTITY}: damaged, and written anew")
+        place.put(IDENTITY, identity.model_dump_json(indent=2).encode())
 
 
 def _look_at_others(local: FolderBucket, identity: Identity, say: Say) -> None:

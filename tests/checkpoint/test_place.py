@@ -121,3 +121,15 @@ def test_a_training_elsewhere_in_the_same_process_is_no_reason_to_wait(tmp_path:
         checkpoint_run(settings(tmp_path), "demo", other("1"), lambda line: None),
     ):
         pass
+
+
+def test_a_damaged_identity_is_said_and_the_training_goes_on(tmp_path: Path) -> None:
+    run = leave(tmp_path, IDENTITY, 7)
+    said: list[str] = []
+    path = run / "identity.json"
+    path.write_text(path.read_text().replace("c" * 64, "c" * 63 + "b"))
+    with checkpoint_run(settings(tmp_path), "demo", IDENTITY, said.append) as again:
+        found = again.newest()
+    assert found is not None and found.commit.moment.step == 7
+    assert said == [f"{run}/identity.json: damaged, and written anew"]
+    assert Identity.model_validate_json(path.read_bytes()) == IDENTITY

@@ -33,6 +33,11 @@ def flip(path: Path) -> None:
     path.write_bytes(content)
 
 
+def exchange(path: Path, before: bytes, after: bytes) -> None:
+    assert before in path.read_bytes()
+    path.write_bytes(path.read_bytes().replace(before, after))
+
+
 @pytest.mark.parametrize(
     ("damage", "told"),
     [
@@ -41,8 +46,11 @@ def flip(path: Path) -> None:
         (lambda data, marker: data.unlink(), "its data is missing"),
         (lambda data, marker: marker.write_text('{"writer": 1, "cou'), "its commit object is damaged"),
         (lambda data, marker: marker.write_bytes(b""), "its commit object is damaged"),
+        (lambda data, marker: exchange(marker, b'"step": 2', b'"step": 6'), "its commit object is damaged"),
+        (lambda data, marker: exchange(marker, b'"key": "', b'"key": "f'), "its commit object is damaged"),
+        (lambda data, marker: marker.write_bytes(b"[" * 100_000), "its commit object is damaged"),
     ],
-    ids=["truncated", "bit-flipped", "missing", "half a commit", "an empty commit"],
+    ids=["truncated", "bit-flipped", "missing", "half a commit", "an empty commit", "another step", "another key", "nested"],
 )
 def test_a_damaged_newest_is_said_in_one_line_and_the_one_before_is_taken(
     opened: Opened, said: list[str], damage: Callable[[Path, Path], object], told: str

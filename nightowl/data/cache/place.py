@@ -65,8 +65,9 @@ def make_place(root: Path, form: Form) -> Place:
     place = Place(root / f"{form.name}-{sha256_bytes(canonical_json(kind).encode())[:12]}")
     for folder in (place.shards, place.datasets):
         folder.mkdir(parents=True, exist_ok=True)
-    if not (place.folder / KIND).exists():
-        write_atomic(place.folder / KIND, json.dumps(kind, indent=2) + "\n")
+    said = json.dumps(kind, indent=2).encode() + b"\n"
+    if not (place.folder / KIND).exists() or (place.folder / KIND).read_bytes() != said:  # the folder's name decides
+        write_atomic(place.folder / KIND, said)
     return place
 
 

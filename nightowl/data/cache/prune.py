@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from nightowl.data.cache.entries import aligned
 from nightowl.data.cache.place import LOCK, Place, places, trying
 from nightowl.data.cache.shards import MARKER, PIXELS, clear_scratch, remove_shard
+from nightowl.data.cache.tables import from_parquet
 
 GRACE_SECONDS = 3600
 
@@ -125,10 +125,10 @@ def _version(place: Place, index: Path) -> Version:
 def _columns(index: Path) -> tuple[frozenset[str], list[int]]:
     """The shards that an index names, and the bytes of each image."""
     try:
-        table = pq.read_table(index, columns=["shard", "num_bytes"])
-    except (OSError, ValueError, pa.ArrowException):
+        rows, names = from_parquet(index.read_bytes())
+    except (OSError, KeyError, TypeError, ValueError, OverflowError, pa.ArrowException):
         return frozenset(), []
-    return frozenset(table["shard"].unique().to_pylist()), table["num_bytes"].to_pylist()
+    return frozenset(names), rows["num_bytes"].tolist()
 
 
 def _remove(version: Version) -> bool:

@@ -7,7 +7,7 @@ import pyarrow as pa
 from nightowl.data.cache.entries import Rows, keys
 from nightowl.data.cache.packed import PackedImages
 from nightowl.data.cache.place import Place
-from nightowl.data.cache.shards import PIXELS, damaged_in, read_commit
+from nightowl.data.cache.shards import DAMAGED, PIXELS, damaged_in, read_commit
 from nightowl.data.cache.tables import from_parquet
 from nightowl.errors import DataError
 
@@ -36,6 +36,8 @@ def _require_sound(folder: Path, rows: Rows) -> None:
     if read_commit(folder) is None:
         raise DataError(f"{folder}: not whole; prepare the images again")
     damaged = damaged_in(folder)
+    if damaged is None:
+        raise DataError(f"{folder / DAMAGED}: the list of its damaged images cannot be read; prepare the images again")
     num_lost = sum(key in damaged for key in keys(rows)) if damaged else 0
     if num_lost:
         raise DataError(f"{folder}: {num_lost} images are damaged; prepare the images again")

@@ -92,6 +92,8 @@ def read_shard(folder: Path) -> Shard | None:
     except (OSError, KeyError, ValueError, pa.ArrowException):
         return None
     damaged = damaged_in(folder)
+    if damaged is None:
+        return None
     sound = np.array([key not in damaged for key in keys(rows)], np.bool_) if damaged else slice(None)
     return Shard(folder, rows[sound], commit.num_bytes)
 
@@ -111,17 +113,20 @@ def read_shards(shards: Path) -> list[Shard]:
     return [shard for shard in found if shard is not None]
 
 
-def damaged_in(folder: Path) -> frozenset[Key]:
-    """The images of a shard that were found damaged; they count as missing."""
+def damaged_in(folder: Path) -> frozenset[Key] | None:
+    """The images of a shard that were found damaged; they count as missing. None when the list of them cannot be read: any
+    may be meant."""
     try:
         return frozenset(Key(*row) for row in json.loads((folder / DAMAGED).read_bytes()))
     except FileNotFoundError:
         return frozenset()
+    except (OSError, ValueError, TypeError):
+        return None
 
 
 def mark_damaged(folder: Path, damaged: Collection[Key]) -> None:
     """Remember that these images of a shard are damaged."""
-    write_atomic(folder / DAMAGED, canonical_json(sorted(damaged_in(folder) | frozenset(damaged))))
+    write_atomic(folder / DAMAGED, canonical_json(sorted((damaged_in(folder) or frozenset()) | frozenset(damaged))))
 
 
 def remove_shard(folder: Path) -> None:

@@ -3,6 +3,7 @@
 import os
 import random
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +17,8 @@ import pytest
 
 from nightowl.data.cache import forecast
 from nightowl.data.cache.packed import PackedImages
+from nightowl.data.cache.place import KIND
+from nightowl.data.cache.prune import prune
 from nightowl.data.cache.reading import open_packed
 from nightowl.data.cache.shards import DAMAGED, INDEX, MARKER, PIXELS
 from nightowl.data.cache.verify import verify
@@ -217,3 +220,28 @@ def test_bytes_that_were_checked_a_moment_ago_are_not_checked_by_each_rank(tmp_p
     os.utime(packed.index, (time.time() - 700,) * 2)
     source.build(home, check_after_seconds=600, say=said.append)
     assert said[0].startswith("preparing 1 images")
+
+
+def test_whatever_small_file_of_a_cache_is_damaged_the_pixels_are_the_same(tmp_path: Path) -> None:
+    source, home = a_source(tmp_path / "source", 8), tmp_path / "home"
+    expected = pixels_of(source.build(home))
+    (shard,) = shards_of(home)
+    flip(shard / PIXELS, 0)
+    assert pixels_of(source.build(home)) == expected  # from now on there is a list of damaged images
+    draw = random.Random(0)
+    files = [path.relative_to(home) for path in home.rglob("*") if path.is_file() and path.name != PIXELS]
+    small = sorted(path for path in files if (home / path).stat().st_size)
+    assert {path.name for path in small} >= {DAMAGED, INDEX, MARKER, KIND}
+    for path in small:
+        for number in range(12):
+            again = shutil.copytree(home, tmp_path / f"{path.name}-{number}")
+            content = bytearray((again / path).read_bytes())
+            place = draw.randrange(len(content))
+            content[place:] = [content[:0], content[place + 1 :], bytes([content[place] ^ 4]) + content[place + 1 :]][
+                number % 3
+            ]
+            (again / path).write_bytes(content)
+            prune(again, 1e9, None)
+            verify(again, untracked)
+            assert pixels_of(source.build(again)) == expected, (path, number)
+            shutil.rmtree(again)
