@@ -4,7 +4,7 @@ Each moment of each machine is counted once: what spans overlap goes to the one 
 covers is `other`. So the parts add up to the hours paid.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
 
@@ -14,6 +14,8 @@ from nightowl.records import Record
 
 WORK: tuple[EventKind, ...] = ("steps", "checkpoint", "cache", "data", "environment", "waiting", "stage", "booted")
 _HOUR = timedelta(hours=1)
+Together = tuple[int | None, str | None]
+"""Who trains together: a generation and a stage."""
 
 
 class Goodput(Record):
@@ -67,12 +69,12 @@ def goodput(
     for event in events:
         by_machine.setdefault(event.instance, []).append(event)
     hours = dict.fromkeys((*WORK, "other", "redone"), 0.0)
-    for paid in bill.machines:
-        for kind, spent in divided(by_machine.get(paid.instance, []), paid.start, paid.end).items():
-            hours[kind] += spent
     steps = [event for told in by_machine.values() for event in told if event.kind == "steps"]
-    first = _of_rank_zero(steps)
-    redone = sum(event.redone for event in first)
+    shares = {(event.generation, event.stage): event.redone / event.steps for event in steps if event.steps}
+    for paid in bill.machines:
+        for kind, spent in divided(by_machine.get(paid.instance, []), paid.start, paid.end, shares).items():
+            hours[kind] += spent
+    redone = sum(event.redone for event in steps)
     return Goodput(
         num_machines=len(bill.machines),
         num_spot=sum(each.lifecycle == "spot" for each in bill.machines),
@@ -87,7 +89,7 @@ def goodput(
         hours_other_stages=hours["stage"],
         hours_other=hours["booted"] + hours["other"],
         hours_no_machine=uncovered([(each.start, each.end) for each in bill.machines], *wanted),
-        steps=sum(event.steps for event in first) - redone,
+        steps=sum(event.steps for event in steps) - redone,
         steps_redone=redone,
         restarts=max(0, num_generations - 1),
         notices=len({event.instance for told in by_machine.values() for event in told if event.kind == "notice"}),
@@ -98,8 +100,9 @@ def goodput(
     )
 
 
-def divided(events: Sequence[Event], start: datetime, end: datetime) -> dict[str, float]:
-    """The hours from `start` to `end` by what they went into; `redone` is the part of `steps` that was done before."""
+def divided(events: Sequence[Event], start: datetime, end: datetime, redone: Mapping[Together, float]) -> dict[str, float]:
+    """The hours from `start` to `end` by what they went into. The one of `redone` is the part of those of steps that was done
+    before: rank 0 counts the steps of all who train together, and tells their share."""
     spans = [event for event in events if event.kind in WORK]
     borders = sorted({start, end, *(min(max(at, start), end) for each in spans for at in (each.start, each.end))})
     hours = dict.fromkeys((*WORK, "other", "redone"), 0.0)
@@ -107,8 +110,8 @@ def divided(events: Sequence[Event], start: datetime, end: datetime) -> dict[str
         over = [each for each in spans if each.start <= left and each.end >= right]
         found = min(over, key=lambda each: WORK.index(each.kind), default=None)
         hours[found.kind if found else "other"] += (right - left) / _HOUR
-        if found is not None and found.kind == "steps" and found.steps:
-            hours["redone"] += (right - left) / _HOUR * min(1.0, found.redone / found.steps)
+        if found is not None and found.kind == "steps":
+            hours["redone"] += (right - left) / _HOUR * min(1.0, redone.get((found.generation, found.stage), 0.0))
     return hours
 
 
@@ -119,12 +122,3 @@ def uncovered(spans: Iterable[tuple[datetime, datetime]], start: datetime, end: 
         hours += max(timedelta(0), min(begins, end) - at) / _HOUR
         at = max(at, min(ends, end))
     return hours + max(timedelta(0), end - at) / _HOUR
-
-
-def _of_rank_zero(steps: Sequence[Event]) -> list[Event]:
-    """Of machines that train together each tells the same steps: those of one machine a generation and stage."""
-    chosen: dict[tuple[int | None, str | None], str] = {}
-    for event in steps:
-        key = (event.generation, event.stage)
-        chosen[key] = min(chosen.get(key, event.instance), event.instance)
-    return [event for event in steps if event.instance == chosen[event.generation, event.stage]]

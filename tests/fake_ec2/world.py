@@ -63,3 +63,12 @@ def a_world(cloud: FakeEC2) -> World:
     iam.create_instance_profile(InstanceProfileName=ROLE)
     iam.add_role_to_instance_profile(InstanceProfileName=ROLE, RoleName=ROLE)
     return World(cloud, bucket, subnet["SubnetId"], group)
+
+
+def settings_text(world: World) -> str:
+    """The same machines as settings.toml."""
+    return f'engine = "ec2"\ns3_endpoint = "{world.cloud.endpoint}"\nmachines = {_toml(world.machines())}\n'
+
+
+def _toml(table: dict[str, object]) -> str:
+    return "{" + ", ".join(f"{key} = {json.dumps(value)}" for key, value in table.items()) + "}"

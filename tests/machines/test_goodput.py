@@ -76,10 +76,11 @@ def test_steps_done_again_are_no_training_that_counts() -> None:
 
 
 def test_steps_that_two_machines_took_together_are_counted_once_and_their_hours_both() -> None:
-    events = [event("steps", 0, 60, name, steps=700, generation=1, stage="train") for name in ("i-1", "i-2")]
-    made = account(*events, machines=(paid("i-1"), paid("i-2")))
-    assert made.steps == 700
-    assert made.hours_training == made.hours_paid == 2
+    first = event("steps", 0, 60, "i-2", steps=700, redone=70, generation=1, stage="train")
+    other = event("steps", 0, 60, "i-1", generation=1, stage="train")  # rank 0 counts them
+    made = account(first, other, machines=(paid("i-1"), paid("i-2")))
+    assert (made.steps, made.steps_redone, made.hours_paid) == (630, 70, 2)
+    assert made.hours_training == pytest.approx(1.8)
 
 
 def test_notices_are_counted_by_machine_and_waiting_is_paid_for() -> None:
@@ -128,7 +129,7 @@ SPANS = st.tuples(st.sampled_from([*WORK, "notice", "left"]), st.floats(-30, 90)
 @given(st.lists(SPANS, max_size=8))
 def test_the_parts_add_up_to_what_was_paid_however_spans_overlap(spans: list[tuple[str, float, float, int]]) -> None:
     events = [event(kind, start, start + long, steps=steps, redone=min(steps, 1)) for kind, start, long, steps in spans]
-    hours = divided(events, at(0), at(60))
+    hours = divided(events, at(0), at(60), {(None, None): 0.25})
     assert sum(spent for kind, spent in hours.items() if kind != "redone") == pytest.approx(1.0)
     assert 0 <= hours["redone"] <= hours["steps"] + 1e-9
     assert sum(getattr(account(*events), f"hours_{name}") for name in HOURS_OF) == pytest.approx(1.0)

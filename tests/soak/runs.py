@@ -159,14 +159,18 @@ class LocalRun:
         return pid
 
     def _beside(self, source: Path) -> dict[str, bytes]:
-        pinned = self.folder / "pinned"
-        pinned.mkdir(exist_ok=True)
-        manifest, findings = build_manifest(source, DataParams(), self.folder / "pins.json")
-        write_manifest(pinned / "manifest.jsonl", manifest)
-        write_findings(pinned / "findings.json", list(findings))
-        write_record(pinned / "base.json", BaseWeights(kind="yaml", name="yolo11n.yaml", sha256=None))
-        (pinned / "golden.txt").write_text(golden_text(()))
-        (pinned / "previous.json").write_text("null\n")
-        inputs = {f"inputs/demo/{path.name}": path.read_bytes() for path in pinned.iterdir()}
         config = _CONFIG.format(remote=self.folder / "remote").encode()
-        return {**inputs, ".dvc/config": config, "detectors/demo/params.yaml": PARAMS.encode()}
+        return {**pinned_inputs(source, self.folder), ".dvc/config": config, "detectors/demo/params.yaml": PARAMS.encode()}
+
+
+def pinned_inputs(source: Path, folder: Path) -> dict[str, bytes]:
+    """What pinning the data in `source` writes down for prepare and train, by path in the code; `folder` is for scratch."""
+    pinned = folder / "pinned"
+    pinned.mkdir(exist_ok=True)
+    manifest, findings = build_manifest(source, DataParams(), folder / "pins.json")
+    write_manifest(pinned / "manifest.jsonl", manifest)
+    write_findings(pinned / "findings.json", list(findings))
+    write_record(pinned / "base.json", BaseWeights(kind="yaml", name="yolo11n.yaml", sha256=None))
+    (pinned / "golden.txt").write_text(golden_text(()))
+    (pinned / "previous.json").write_text("null\n")
+    return {f"inputs/demo/{path.name}": path.read_bytes() for path in pinned.iterdir()}
