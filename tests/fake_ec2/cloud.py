@@ -26,9 +26,10 @@ from botocore.config import Config
 
 from tests.fake_ec2.api import Api, Call, Handler
 from tests.fake_ec2.gaps import Market, filled, template_data
-from tests.fake_ec2.hosts import _listening, open_hosts
+from tests.fake_ec2.hosts import open_hosts
 from tests.fake_ec2.instance import Instance
 from tests.fake_ec2.metadata import Facts
+from tests.fake_ec2.on_machine import listening
 from tests.fake_ec2.serving import Served
 
 REGION = "us-east-1"
@@ -56,9 +57,9 @@ class FakeEC2:
         self._stack.enter_context(filled(self.market))
         self._hosts = open_hosts(self._isolated)
         self._stack.callback(self._hosts.close)
-        listening = _listening("127.0.0.1", 0)
-        self.port = listening.getsockname()[1]
-        self._stack.callback(Served(self.api, listening, Handler).close)
+        ours = listening("127.0.0.1", 0)
+        self.port = ours.getsockname()[1]
+        self._stack.callback(Served(self.api, ours, Handler).close)
         self._stack.callback(self._end_all)
         self._thread = threading.Thread(target=self._reconcile, name="fake-ec2", daemon=True)
         self._thread.start()

@@ -12,8 +12,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.fake_ec2.hosts import METADATA_ADDRESS, Host
+from tests.fake_ec2.hosts import Host
 from tests.fake_ec2.metadata import Facts, Metadata
+from tests.fake_ec2.namespaces import METADATA_ADDRESS
 from tests.fake_ec2.serving import Served
 
 _SHIM = """#!/bin/bash

@@ -15,7 +15,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from tests.fake_ec2.cloud import FakeEC2
-from tests.fake_ec2.hosts import namespaces_permitted
+from tests.fake_ec2.namespaces import namespaces_permitted
 
 pytestmark = pytest.mark.timeout(60)
 HELLO = """#!/bin/bash

@@ -7,7 +7,7 @@ import pytest
 
 from nightowl.machines.board import Board
 from tests.fake_ec2.cloud import FakeEC2
-from tests.fake_ec2.hosts import namespaces_permitted
+from tests.fake_ec2.namespaces import namespaces_permitted
 from tests.fake_ec2.world import a_world
 from tests.soak.spot import SpotRun
 
