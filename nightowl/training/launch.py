@@ -22,6 +22,7 @@ from nightowl.files import write_record
 from nightowl.processes import ALREADY, say_at_once, wait
 from nightowl.records import Record
 from nightowl.settings import Settings
+from nightowl.training.interface import interface_to
 
 RANK_MODULE = "nightowl.stages.train_rank"
 REPORTS = "NIGHTOWL_RANK_REPORTS"  # the folder that ranks write to how they ended
@@ -60,7 +61,8 @@ def train_in_ranks(root: Path, detector: str, hosts: Hosts) -> None:
         Preempted: they were asked to stop, and have committed. StageFailed: a rank failed; with what it said.
     """
     with tempfile.TemporaryDirectory(prefix="nightowl-ranks-") as reports:
-        environment = {**os.environ, REPORTS: reports, "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1")}
+        environment = {**_meeting_on(hosts), **os.environ, REPORTS: reports}
+        environment.setdefault("OMP_NUM_THREADS", "1")
         agent = subprocess.Popen(command(detector, hosts), cwd=root, env=environment, start_new_session=True)
         with agent, _stops_passed_on(agent):
             code = wait(agent)
@@ -82,6 +84,12 @@ def command(detector: str, hosts: Hosts) -> list[str]:
         f"--shutdown-timeout={_SHUTDOWN_SECONDS}",
         *("-m", RANK_MODULE, detector),
     ]
+
+
+def _meeting_on(hosts: Hosts) -> dict[str, str]:
+    """The interface that the ranks of several hosts speak over; what the user has set goes before it."""
+    found = interface_to(hosts.rendezvous.rpartition(":")[0]) if hosts.nnodes > 1 and hosts.rendezvous else None
+    return {"GLOO_SOCKET_IFNAME": found, "NCCL_SOCKET_IFNAME": f"={found}"} if found else {}
 
 
 def report(rank: int, preempted: bool, message: str, environment: Mapping[str, str] = os.environ) -> None:

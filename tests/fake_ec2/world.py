@@ -42,7 +42,7 @@ class World:
             "max_hours": 2,
             "lease_minutes": 5,
             "heartbeat_seconds": 1,
-            "heartbeat_old_seconds": 8,
+            "heartbeat_old_seconds": 20,
             "endpoint_ec2": self.cloud.endpoint,
             **changes,
         }
