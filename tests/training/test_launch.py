@@ -1,14 +1,19 @@
+import inspect
 import os
 import signal
 import subprocess
 import sys
 import time
+from functools import partial
 
 import pytest
+from torch.distributed.elastic.agent.server.local_elastic_agent import LocalElasticAgent
+from torch.distributed.launcher import api
 
 from nightowl.errors import Preempted, SettingsError, StageFailed
 from nightowl.processes import ALREADY
 from nightowl.settings import Settings
+from nightowl.training import agent
 from nightowl.training.launch import Hosts, RankReport, _conclude, _stops_passed_on, command
 
 FAILED = RankReport(rank=1, preempted=False, message="out of memory in training with one image")
@@ -65,3 +70,17 @@ def test_ranks_that_save_are_not_asked_twice(capfd: pytest.CaptureFixture[str]) 
 
 def test_a_good_end_is_silent() -> None:
     _conclude(0, [])
+
+
+def test_the_agent_waits_for_those_of_other_hosts_only_briefly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Torchrun has no option for it; this is the name that it makes its agent by, and what it would take."""
+    made: list[object] = []
+    monkeypatch.setattr("nightowl.training.agent.ask_for_signal_when_parent_ends", made.append)
+    monkeypatch.setattr("torch.distributed.run.main", lambda: made.append(vars(api)["LocalElasticAgent"]))
+    monkeypatch.setattr(api, "LocalElasticAgent", LocalElasticAgent)
+    agent.main()
+    _, briefly = made
+    assert isinstance(briefly, partial) and briefly.func is LocalElasticAgent
+    assert briefly.keywords == {"exit_barrier_timeout": 20.0}
+    assert "exit_barrier_timeout" in inspect.signature(LocalElasticAgent.__init__).parameters
+    assert "LocalElasticAgent(" in inspect.getsource(api.launch_agent)
