@@ -345,7 +345,7 @@ def _read_yaml(path: Path) -> dict[str, object]:
         values = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ParamsError(f"{path}: no such file; run inside a nightowl checkout") from None
-    except (YAMLError, UnicodeDecodeError, OSError) as error:
+    except (YAMLError, ValueError, OSError) as error:
         detail = " ".join(str(error).split())
         raise ParamsError(f"{path}: not readable as YAML: {detail}") from error
     except RecursionError:

@@ -82,6 +82,7 @@ def test_all_faults_of_both_files_are_told_at_once_with_their_key_paths(tmp_path
         ("train: {\n", "not readable as YAML", "broken YAML"),
         ("train: {epochs: 99999999999999999999}\n", "less than or equal to 100000", "more epochs than a life has"),
         ("train: {seed: 4294967296}\n", "train.seed", "numpy takes 32 bits"),
+        ("train: { epochs: " + "9" * 5000 + " }\n", "not readable as YAML", "a number that no int is made of"),
         ("data: \x01\n", "not readable as YAML", "a character that no text has"),
         ("data: " + "{a: " * 2000 + "1" + "}" * 2000 + "\n", "nested deeper", "a file that is no params"),
         ("detectors: [line]\n", "detectors is not a known key", "the list stands in the shared file alone"),

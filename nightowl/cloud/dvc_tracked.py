@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
@@ -100,6 +100,6 @@ def _locks(path: Path, repo: Path) -> Iterator[Path]:
 def _load(path: Path, kind: type[Record]) -> Record:
     try:
         return kind.model_validate(YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8")) or {})
-    except (YAMLError, UnicodeDecodeError, ValidationError) as error:
+    except (YAMLError, ValueError, RecursionError) as error:
         reason = " ".join(str(error).split())
         raise DataError(f"{path}: not readable as DVC writes it: {reason}; restore it: git checkout {path.name}") from error

@@ -59,6 +59,21 @@ def read_listing(path: Path) -> Iterator[RemoteObject]:
             yield RemoteObject(key, num_bytes, etag)
 
 
+def is_listing(path: Path) -> bool:
+    """Is the file one that `write_listing` can have written, row by row and in order?"""
+    before = ""
+    try:
+        for found in read_listing(path):
+            if not isinstance(found.key, str) or fault_of_key(found.key) or found.key <= before:
+                return False
+            if type(found.num_bytes) is not int or not isinstance(found.etag, str):
+                return False
+            before = found.key
+    except (OSError, ValueError, TypeError, RecursionError):
+        return False
+    return True
+
+
 def fault_of_key(key: str) -> str | None:
     """Why `key` cannot be a file inside the mirror, or None."""
     if _UNFIT.search(key):

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nightowl.cloud.bulk import fetch_all
-from nightowl.cloud.listing import Amount, read_listing, write_listing
+from nightowl.cloud.listing import Amount, is_listing, read_listing, write_listing
 from nightowl.cloud.lock import alone
 from nightowl.cloud.objects import ObjectStore, is_sound, make_folder
 from nightowl.cloud.plan import Plan, plan_pull, side_by_side
@@ -80,7 +80,12 @@ def pull(
 
 def newest(root: Path) -> Path | None:
     """The newest snapshot's folder (with `files` and `listing.jsonl` in it), or None before the first pull."""
-    return max((root / "snapshots").glob("[0-9]*"), default=None, key=lambda path: int(path.name))
+    return max(_numbered(root), default=None, key=lambda path: int(path.name))
+
+
+def _numbered(root: Path) -> list[Path]:
+    """All snapshots; what else somebody put beside them is passed over."""
+    return [path for path in (root / "snapshots").glob("[0-9]*") if path.name.isdecimal()]
 
 
 def store_of(root: Path) -> ObjectStore:
@@ -101,8 +106,12 @@ def _pull(
     if there == Amount():
         raise RemoteError(f"{storage.url}: no objects there; check the bucket and the prefix (the mirror stays as it is)")
     before, fetched, plan = newest(root), Amount(), Plan()
+    same = before is not None and _are_equal(listing, before / LISTING)
+    if before and not same and not is_listing(before / LISTING):
+        before = None  # damaged: as if nothing had been pulled; the objects that are here stay, where they are sound
+        _forget_unsound(listing, objects, progress)
     damaged = _drop_damaged(before, objects, progress) if before and verify else 0
-    if before is None or damaged or not filecmp.cmp(listing, before / LISTING, shallow=False):
+    if before is None or damaged or not same:
         plan = plan_pull(read_listing(listing), _listed(before))
         if not _by_links(storage, listing, root):
             check_room(storage.url, plan.num_bytes, root)
@@ -114,6 +123,17 @@ def _pull(
         before = _publish(scratch, root)
         _prune(root, objects, in_use())
     return _report(storage.url, before, there, plan, fetched, time.monotonic() - begun)
+
+
+def _forget_unsound(listing: Path, objects: ObjectStore, progress: Track) -> None:
+    """Remove the objects that are not what the listing says."""
+    for found in progress(read_listing(listing), "verifying"):
+        if not is_sound(objects.path(found), found):
+            Path(objects.path(found)).unlink(missing_ok=True)
+
+
+def _are_equal(listing: Path, before: Path) -> bool:
+    return before.exists() and filecmp.cmp(listing, before, shallow=False)
 
 
 def _listed(snapshot: Path | None) -> Iterable[RemoteObject]:
@@ -167,7 +187,7 @@ def _publish(scratch: Path, root: Path) -> Path:
 
 
 def _prune(root: Path, objects: ObjectStore, in_use: Path | None) -> None:
-    numbered = sorted((root / "snapshots").glob("[0-9]*"), key=lambda path: int(path.name))
+    numbered = sorted(_numbered(root), key=lambda path: int(path.name))
     for old in numbered[:-KEPT_SNAPSHOTS]:
         if in_use is None or not in_use.is_relative_to(old.resolve()):
             going = root / "incomplete"

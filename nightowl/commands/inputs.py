@@ -38,11 +38,11 @@ def show(name: Name) -> None:
     from nightowl.data.manifest import read_manifest
     from nightowl.evaluation.budget import read_history
     from nightowl.evaluation.champion import read_champion
-    from nightowl.training.base import BaseWeights
+    from nightowl.training.base import read_base
 
     workspace = workspace_of(name)
     manifest = read_manifest(workspace.manifest)
-    base = BaseWeights.model_validate_json(workspace.base.read_bytes())
+    base = read_base(workspace.base)
     print(f"dataset version  {manifest.version()}")
     print("images           " + ", ".join(f"{split} {count}" for split, count in manifest.num_images().items()))
     print("boxes            " + ", ".join(f"{label} {count}" for label, count in manifest.num_boxes().items()))

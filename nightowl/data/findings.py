@@ -5,6 +5,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
+from nightowl.errors import DataError
 from nightowl.files import write_atomic
 
 Kind = Literal[
@@ -107,4 +108,12 @@ def write_findings(path: Path, findings: list[Finding]) -> None:
 
 
 def read_findings(path: Path) -> list[Finding]:
-    return _FINDINGS.validate_json(path.read_bytes())
+    """The findings at `path`. Raises DataError when there are none pinned, or it is something else."""
+    try:
+        return _FINDINGS.validate_json(path.read_bytes())
+    except FileNotFoundError:
+        raise DataError(f"{path}: no pinned findings; pin the inputs first: nightowl inputs pin DETECTOR") from None
+    except ValueError as error:
+        raise DataError(
+            f"{path}: not a list of findings ({' '.join(str(error).split())[:200]}); pin the inputs again"
+        ) from error

@@ -18,8 +18,8 @@ from nightowl.machines.reach import cache_config, machines_of, settings_there, s
 from nightowl.night.record import Night, settings_of, workspace_in_tree
 from nightowl.params import load_params
 from nightowl.settings import Settings, home_of
-from nightowl.stages.training_inputs import read_base
 from nightowl.stages.workspace import Workspace
+from nightowl.training.base import read_base
 
 
 @dataclass(frozen=True)

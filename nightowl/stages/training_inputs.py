@@ -8,11 +8,11 @@ from nightowl.data.cache.opening import open_cache
 from nightowl.data.manifest import Image, Manifest, Split, read_manifest
 from nightowl.data.source import source_folder
 from nightowl.data.tiling import in_views
-from nightowl.errors import DataError, WeightsError
+from nightowl.errors import DataError
 from nightowl.files import sha256_file
 from nightowl.params import Params
 from nightowl.stages.workspace import Workspace
-from nightowl.training.base import BaseWeights
+from nightowl.training.base import BaseWeights, read_base
 from nightowl.training.identity import training_identity
 from nightowl.training.job import Job
 from nightowl.training.sources import imported_sources
@@ -44,16 +44,6 @@ def prepared(params: Params, workspace: Workspace, dataset: Manifest, base: Base
     views = in_views(dataset, params.prepare.tiling)
     train, val = (open_cache(views, split, source, params.prepare, settings) for split in ("train", "val"))
     return Job(params, settings, dataset, views, base, train, val)
-
-
-def read_base(path: Path) -> BaseWeights:
-    """The pinned base weights. Raises WeightsError when they are not pinned, or the record is broken."""
-    try:
-        return BaseWeights.model_validate_json(path.read_bytes())
-    except FileNotFoundError:
-        raise WeightsError(f"{path}: no pinned base weights; run: nightowl inputs pin DETECTOR") from None
-    except ValueError as error:
-        raise WeightsError(f"{path}: not a record of base weights ({error}); pin the inputs again") from error
 
 
 def _check(images: tuple[Image, ...], split: Split, why: str) -> None:

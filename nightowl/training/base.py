@@ -1,7 +1,9 @@
 """Base weights: where a training starts from, pinned by digest."""
 
+from pathlib import Path
 from typing import Literal
 
+from nightowl.errors import WeightsError
 from nightowl.records import Record
 
 
@@ -11,3 +13,15 @@ class BaseWeights(Record):
     kind: Literal["yaml", "file", "champion"]
     name: str
     sha256: str | None
+
+
+def read_base(path: Path) -> BaseWeights:
+    """The pinned base weights. Raises WeightsError when they are not pinned, or the record is broken."""
+    try:
+        return BaseWeights.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        raise WeightsError(f"{path}: no pinned base weights; run: nightowl inputs pin DETECTOR") from None
+    except ValueError as error:
+        raise WeightsError(
+            f"{path}: not a record of base weights ({' '.join(str(error).split())}); pin the inputs again"
+        ) from error

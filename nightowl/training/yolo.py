@@ -248,10 +248,10 @@ def _load(path: Path) -> Any:
     """The detection model in a .pt, fp32. Raises WeightsError when it cannot be opened, or is no detector."""
     try:
         model, _ = tasks.load_checkpoint(_plain_name(path))
+        head, _, _ = type(model.model[-1]).__name__, dict(model.yaml), len(model.names)  # what no detector is without
     except (OSError, RuntimeError, TypeError, ValueError, LookupError, AttributeError, ModuleNotFoundError) as error:
         detail = f"{type(error).__name__}: {' '.join(str(error).split())}"
         raise WeightsError(f"{path}: expected weights that ultralytics can open, got {detail}") from error
-    head = type(model.model[-1]).__name__
     if head not in DETECTION_HEADS:
         raise WeightsError(
             f"{path}: expected a detector (head {' or '.join(DETECTION_HEADS)}), found a model with the head {head}"
@@ -285,6 +285,11 @@ def _model(plan: Plan, notes: list[str]) -> Any:
         assert plan.architecture is not None, "one of the two is given"
         return _named(tasks.DetectionModel(dict(plan.architecture), nc=len(names), verbose=False), names)
     weights = _load(plan.base)
+    odd = next((name for name, value in weights.state_dict().items() if not torch.isfinite(value).all()), None)
+    if odd is not None:
+        raise WeightsError(
+            f"{plan.base}: {odd} holds values that are not finite: nothing can be learnt from there; take other weights"
+        )
     if len(weights.names) != len(names):
         classes = f"{len(weights.names)} classes, the data {len(names)}"
         notes.append(f"the base weights know {classes}: what tells classes apart is learnt anew")

@@ -259,3 +259,25 @@ def test_an_interrupted_pull_does_not_wait_for_a_server_that_says_slow_down(root
         _, said = process.communicate(timeout=30)
         assert "KeyboardInterrupt" in said
         assert time.monotonic() - begun < 10
+
+
+@pytest.mark.parametrize("damage", ["flipped", "cut", "gone", "binary", "another order"])
+def test_a_damaged_listing_of_the_snapshot_before_costs_no_byte_and_no_pull(source: Path, root: Path, damage: str) -> None:
+    first = pull_folder(source, root)
+    listing = first.folder.parent / "listing.jsonl"
+    content = listing.read_bytes()
+    damages = {
+        "flipped": content.replace(b'"', b"#", 1),
+        "cut": content[: len(content) // 2],
+        "gone": None,
+        "binary": bytes(range(256)),
+        "another order": b"".join(reversed(content.splitlines(keepends=True))),
+    }
+    listing.unlink()
+    if damages[damage] is not None:
+        listing.write_bytes(damages[damage] or b"")
+    (root / "snapshots" / "000001.bak").mkdir()
+    for verify in (False, True):
+        again = pull_folder(source, root, verify)
+        assert contents(again.folder) == contents(source)
+        assert again.fetched_files == 0

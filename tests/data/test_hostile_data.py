@@ -10,7 +10,7 @@ from typing import Any
 import PIL.Image
 import pytest
 
-from nightowl.data.findings import Finding
+from nightowl.data.findings import Finding, read_findings
 from nightowl.data.image_table import read_groups
 from nightowl.data.images import load_bgr, read_size
 from nightowl.data.manifest import Manifest, read_manifest, write_manifest
@@ -171,3 +171,14 @@ def test_a_quoted_end_of_line_in_a_table_stays_in_its_cell(tmp_path: Path) -> No
     (tmp_path / "lots.csv").write_text('image,note,lot\na.png,"two\nlines",1\nb.png,x,2\n')
     table = SplitParams(group_table="lots.csv", group_column="lot")
     assert read_groups(tmp_path, table, ["a.png", "b.png"]) == {"a.png": "1", "b.png": "2"}
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"[{}]", b"\xff", b"[" * 100_000])
+def test_damaged_findings_are_one_line(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "findings.json"
+    with pytest.raises(DataError, match="pin the inputs first"):
+        read_findings(path)
+    path.write_bytes(content)
+    with pytest.raises(DataError, match="not a list of findings") as caught:
+        read_findings(path)
+    assert len(str(caught.value).splitlines()) == 1

@@ -1,5 +1,7 @@
+import copy
 import io
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -75,6 +77,7 @@ def test_weights_that_would_run_code_are_refused_even_with_the_right_digest(tmp_
         ("truncated", "half a download"),
         ("a tensor", "not ultralytics'"),
         ("state", "weights without their architecture"),
+        ("a layer", "a module that is no model of ultralytics"),
     ],
 )
 def test_what_ultralytics_cannot_open_is_said_in_a_line(tmp_path: Path, content: bytes | str, reason: str) -> None:
@@ -83,13 +86,22 @@ def test_what_ultralytics_cannot_open_is_said_in_a_line(tmp_path: Path, content:
     if content == "truncated":
         path.write_bytes(a_checkpoint(tmp_path / "whole.pt").read_bytes()[:10_000])
     elif isinstance(content, str):
-        torch.save(torch.zeros(3) if content == "a tensor" else {"model": tiny_module().state_dict()}, buffer)
+        parts = {"a tensor": torch.zeros(3), "a layer": {"model": torch.nn.Linear(2, 2)}}
+        torch.save(parts.get(content, {"model": tiny_module().state_dict()}), buffer)
         path.write_bytes(buffer.getvalue())
     else:
         path.write_bytes(content)
     with pytest.raises(WeightsError, match=r"base\.pt: expected weights that ultralytics can open, got \w+: ") as caught:
         yolo.load_torch_model(path, sha256_file(path))
     assert "\n" not in str(caught.value), reason
+
+
+def test_base_weights_that_are_no_numbers_are_refused_before_anything_is_learnt(tmp_path: Path) -> None:
+    broken = copy.deepcopy(tiny_module())
+    next(broken.parameters()).data[:] = float("nan")
+    path = a_checkpoint(tmp_path / "base.pt", ema=broken)
+    with pytest.raises(WeightsError, match=r"base\.pt: model\.0\.conv\.weight holds values that are not finite"):
+        yolo._model(SimpleNamespace(base=path, classes=CLASSES), [])  # type: ignore[arg-type]
 
 
 def test_absent_weights_are_named(tmp_path: Path) -> None:
