@@ -130,7 +130,10 @@ class Node:
         self._given = replace(
             given, work=replace(given.work, how=ended.how, message=ended.message), ended_at=self._clock.seconds()
         )
-        self.be("ready", f"{given.work.stage}: {ended.how}")
+        if self._notice is None:
+            self.be("ready", f"{given.work.stage}: {ended.how}")
+        else:  # nobody may count on it between now and its leaving
+            self.be("leaving", self._notice)
 
     def _do(self, action: Action, view: View) -> bool:
         match action:

@@ -14,7 +14,7 @@ from nightowl.machines.diary import Diary
 from nightowl.machines.job import Job
 from nightowl.machines.node import Node
 from nightowl.machines.outlook import Clock
-from nightowl.machines.records import Cancel, Generation, HowRunEnded
+from nightowl.machines.records import Cancel, Generation, HowRunEnded, NodeBeat
 from nightowl.machines.worker import Ended
 from nightowl.training.steps_taken import Steps
 from tests.machines.jobs import NOW, RUN, a_beat, a_job
@@ -158,8 +158,16 @@ def test_rank_0_prepares_and_both_train(pair: World) -> None:
     assert pair.how() == "done" and [machine.left for machine in pair.machines.values()] == [[True], [True]]
 
 
-def test_a_notice_lets_all_save_and_the_replacement_joins(pair: World) -> None:
+def test_a_notice_lets_all_save_and_the_replacement_joins(pair: World, monkeypatch: pytest.MonkeyPatch) -> None:
     a, b = pair.machines["a"], pair.machines["b"]
+    states: list[str] = []
+    put_beat = pair.board.put_beat
+
+    def noted(beat: NodeBeat) -> None:
+        states.append(f"{beat.instance} {beat.state}")
+        put_beat(beat)
+
+    monkeypatch.setattr(pair.board, "put_beat", noted)
     a.hands.now, a.hands.saved = Steps(0, 40), 40
     pair.step()
     b.ears.notice = "taken back in 120 s"
@@ -171,6 +179,7 @@ def test_a_notice_lets_all_save_and_the_replacement_joins(pair: World) -> None:
     b.hands.end("preempted")
     pair.until(lambda: bool(b.left))
     assert b.left == [False], "so that the group sends another"
+    assert "b ready" not in states, "or a generation might count on it"
     c = pair.boot("c")
     pair.until(lambda: bool(c.hands.begun))
     pair.step()

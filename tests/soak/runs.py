@@ -28,7 +28,7 @@ from nightowl.training.base import BaseWeights
 from tests.datasets import a_dataset, write_yolo_dataset
 
 ROOT = Path(__file__).resolve().parents[2]
-RUN_SECONDS = 420
+RUN_SECONDS = 900
 PARAMS = """\
 data: {}
 prepare: {image_size: 64}
@@ -61,7 +61,8 @@ class LocalRun:
         self.id = run_id_of("demo", str(self.folder), "c", "p")
         self.board = Board(self.engine.bucket, self.id)
 
-    def submit(self) -> None:
+    def submit(self, **more: str) -> None:
+        """Begin it; `more` are settings of its stages."""
         source = self.folder / "source"
         write_yolo_dataset(source, a_dataset(train=32, val=8, test=4))
         code = code_archive(ROOT, snapshot(ROOT).commit, self._beside(source))
@@ -72,6 +73,7 @@ class LocalRun:
             "NIGHTOWL_CHECKPOINTS": str(self.folder / "checkpoints"),
             "NIGHTOWL_CHECKPOINT_EVERY_SECONDS": "1",
             "NIGHTOWL_NUM_WORKERS": "0",
+            **more,
         }
         now = datetime.now(UTC)
         job = Job(
@@ -89,7 +91,7 @@ class LocalRun:
             nproc=1,
             deadline=now + timedelta(hours=1),
             heartbeat_seconds=0.5,
-            heartbeat_old_seconds=8,
+            heartbeat_old_seconds=20,
             submitted_at=now,
         )
         self.engine.submit(job)
@@ -138,11 +140,15 @@ class LocalRun:
 
     def vanish(self, *numbers: int) -> None:
         """All of a node's processes at once, as when its machine loses power."""
+        for pid in self.freeze(*numbers):
+            os.kill(pid, signal.SIGKILL)
+
+    def freeze(self, *numbers: int) -> list[int]:
+        """Not a word from a node any more, and no connection that breaks, as when its link is cut; returns its processes."""
         pids = [each for number in numbers for each in (self._pid(number), *descendants(self._pid(number)))]
         for pid in pids:
             os.kill(pid, signal.SIGSTOP)
-        for pid in pids:
-            os.kill(pid, signal.SIGKILL)
+        return pids
 
     def steps(self) -> list[tuple[int, int]]:
         """Steps taken and done again, of each time that a rank 0 trained and could tell of it."""

@@ -1,10 +1,14 @@
 """Runs of several nodes on this machine: taken back, killed, cut off, they end with the weights of the undisturbed run."""
 
+import os
+import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from nightowl.settings import Settings
 from tests.soak.runs import LocalRun
 
 pytestmark = [
@@ -64,3 +68,29 @@ def test_all_that_vanish_are_replaced_and_change_nothing(run: LocalRun, undistur
     run.until("a step", lambda: run.trains_after(2))
     run.vanish(0, 1)
     assert run.done() == undisturbed
+
+
+def test_one_that_falls_silent_is_missed_long_before_a_collective_gives_up(run: LocalRun, undisturbed: str) -> None:
+    run.until("a step", lambda: run.trains_after(2))
+    frozen, at = run.freeze(run.number_of(1)), time.monotonic()
+    run.until("its loss to be said", lambda: bool(run.board.generation_ends()))
+    assert time.monotonic() - at < 120 < run_timeout_seconds()
+    for pid in frozen:
+        os.kill(pid, signal.SIGKILL)
+    assert run.done() == undisturbed
+    assert [end.how for end in run.board.generation_ends()] == ["member_lost"]
+
+
+def test_a_stage_that_cannot_run_is_tried_three_times_and_says_why(tmp_path: Path) -> None:
+    run = LocalRun(tmp_path, nodes=1)
+    run.submit(NIGHTOWL_DEVICE="7")
+    run.until("the end", lambda: run.board.end() is not None)
+    end = run.board.end()
+    assert end is not None and end.how == "poison" and "device: 7: expected one of the" in end.message
+    assert len(run.board.failures("train")) == 3
+    assert [end.stage for end in run.board.stage_ends()] == ["prepare"], "what was made stays"
+    run.until("its nodes to leave", lambda: run.engine.tear_down(run.id).nothing, renewing=False)
+
+
+def run_timeout_seconds() -> float:
+    return float(Settings.model_fields["rank_timeout_seconds"].default)
