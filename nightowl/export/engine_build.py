@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from nightowl.errors import DataError, StageFailed
+from nightowl.evaluation.card import ModelCard
 from nightowl.evaluation.runners import OnnxRunner
 from nightowl.export import tensorrt
 from nightowl.export.engine import Memory, TensorRtRunner
@@ -14,7 +15,7 @@ from nightowl.export.engine_record import EngineRecord, Fingerprint, read_finger
 from nightowl.export.engine_store import EngineStore
 from nightowl.export.parity import ParityCheck, check, measured, refusals
 from nightowl.export.tensors import tensor_gap
-from nightowl.export_params import ExportParams, PrecisionLimits
+from nightowl.export_params import ExportParams, PrecisionLimits, TensorRtParams
 from nightowl.files import sha256_bytes, sha256_file
 
 NUM_IMAGES, PATCHES = 4, 6
@@ -46,19 +47,7 @@ def build_engine(
     reference = OnnxRunner(onnx)
     cache = store.timing_cache(here) if params.tensorrt.timing_cache else b""
     built = tensorrt.build(onnx.read_bytes(), params.tensorrt, cache)
-    record = EngineRecord(
-        onnx_sha256=sha256_file(onnx),
-        engine_sha256=sha256_bytes(built.plan),
-        num_bytes=len(built.plan),
-        fingerprint=here,
-        gpu=gpu,
-        options=params.tensorrt,
-        card=reference.card,
-        checks=(),
-        num_images=0,
-        not_on_test=None,
-        built_at=datetime.now(UTC),
-    )
+    record = _record(sha256_file(onnx), built.plan, here, gpu, params.tensorrt, reference.card)
     (scratch / "model.engine").write_bytes(built.plan)
     (scratch / "model.json").write_text(record.model_dump_json())
     runner = TensorRtRunner(scratch / "model.engine", here, memory)
@@ -67,6 +56,25 @@ def build_engine(
     if params.tensorrt.timing_cache:
         store.keep_timing_cache(here, built.timing_cache)
     return record
+
+
+def _record(
+    onnx_sha256: str, plan: bytes, here: Fingerprint, gpu: str, options: TensorRtParams, card: ModelCard
+) -> EngineRecord:
+    """Of an engine that was not held against anything yet."""
+    return EngineRecord(
+        onnx_sha256=onnx_sha256,
+        engine_sha256=sha256_bytes(plan),
+        num_bytes=len(plan),
+        fingerprint=here,
+        gpu=gpu,
+        options=options,
+        card=card,
+        checks=(),
+        num_images=0,
+        not_on_test=None,
+        built_at=datetime.now(UTC),
+    )
 
 
 def _held(

@@ -19,6 +19,7 @@ from nightowl.evaluation.runners import OnnxRunner
 from nightowl.export.attempt import hold
 from nightowl.export.half import half
 from nightowl.export.make import card_of, make
+from nightowl.export.nms import with_nms
 from nightowl.export.onnx import write_model
 from nightowl.export.parity import Attempt
 from nightowl.export.quantise import int8
@@ -148,6 +149,14 @@ def test_a_card_that_is_not_the_models_is_refused_by_its_entries_and_by_what_it_
 ) -> None:
     attempt = held(trained, graph(), tmp_path / "m.onnx", change(card_of("fp32", trained, PLAIN)))
     assert {rule, "entries of the file's card that are not the model's"} <= failed(attempt), why
+
+
+def test_nms_inside_the_file_with_another_threshold_is_refused(trained: Trained, tmp_path: Path) -> None:
+    other = with_nms(graph(), trained.card.limits.model_copy(update={"nms_iou": 0.95}))
+    write_model(other, card_of("fp32", trained, THINNED), tmp_path / "m.onnx")
+    attempt = hold("fp32", trained, THINNED, tmp_path / "m.onnx").attempt
+    assert any("from file to box" in rule for rule in failed(attempt))
+    assert "largest score gap" not in failed(attempt) and attempt.drift is None, "before the thinning it is the same"
 
 
 def test_a_batch_fixed_at_one_is_refused(trained: Trained, tmp_path: Path) -> None:
