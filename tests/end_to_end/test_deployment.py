@@ -9,9 +9,12 @@ from pathlib import Path
 import httpx
 
 from nightowl.boards import generate
+from nightowl.export.onnx import export_onnx
+from tests.bundles import Made, new_registry, registered
 from tests.end_to_end.checkouts import Checkout, clone
 from tests.end_to_end.servers import running, until
 from tests.export.stand_in_gpu import GPU, KEY
+from tests.tiny import tiny_card, tiny_module
 
 RUN_SECONDS = 300
 OVER = ("COMPLETED", "FAILED", "CRASHED", "CANCELLED")
@@ -27,17 +30,18 @@ def worker(pool: str) -> list[str]:
     return [str(Path(sys.executable).with_name("prefect")), "worker", "start", "--pool", pool]
 
 
-def deploy_all(checkout: Checkout) -> None:
-    for pool in ("nightowl", "gpu"):
-        checkout.check("prefect", "work-pool", "create", pool, "--type", "process", "--overwrite")
-    checkout.check("prefect", "--no-prompt", "deploy", "--all")
+def make_pool(checkout: Checkout, name: str) -> None:
+    """Another test may have made it on the same server."""
+    checkout.check("prefect", "work-pool", "create", name, "--type", "process", "--overwrite")
 
 
 def test_a_deployment_runs_a_night_on_a_worker(tmp_path: Path, prefect_home: Path, api: str) -> None:
     checkout = replace(clone(tmp_path / "nightowl", prefect_home), api=api)
     generate(tmp_path / "boards", num_images=48)
     source = {"NIGHTOWL_SOURCES__DEMO": str(tmp_path / "boards")}
-    deploy_all(checkout)
+    for pool in ("nightowl", "gpu"):
+        make_pool(checkout, pool)
+    checkout.check("prefect", "--no-prompt", "deploy", "--all")
     log = tmp_path / "worker.log"
     with running(worker("nightowl"), checkout.root, checkout.environment(**source), log):
         checkout.check("prefect", "deployment", "run", "nightly/demo")
@@ -47,15 +51,21 @@ def test_a_deployment_runs_a_night_on_a_worker(tmp_path: Path, prefect_home: Pat
     assert [(entry["version"], entry["state"]) for entry in listed["demo"]["versions"]] == [("1", "champion")]
 
 
-def test_the_worker_of_the_pool_gpu_builds_the_engine_of_its_own_kind_of_machine(after_first: Checkout, tmp_path: Path) -> None:
-    api, log = after_first.api, tmp_path / "gpu-worker.log"
-    assert api is not None
-    deploy_all(after_first)
-    on_a_gpu = os.pathsep.join([str(after_first.root / "tests" / "export" / "on_a_gpu"), str(after_first.root)])
-    with running(worker("gpu"), after_first.root, after_first.environment(PYTHONPATH=on_a_gpu), log):
-        after_first.check("prefect", "deployment", "run", "engine/gpu", "--param", "detector=demo")
+def test_the_worker_of_the_pool_gpu_builds_the_engine_of_its_own_kind_of_machine(
+    tmp_path: Path, prefect_home: Path, api: str
+) -> None:
+    checkout = replace(clone(tmp_path / "nightowl", prefect_home), api=api)
+    export_onnx(tiny_module(), tiny_card(), 17, tmp_path / "model.onnx")
+    registry = new_registry(checkout.root / ".nightowl")
+    registered(registry, tmp_path, Made(onnx=(tmp_path / "model.onnx").read_bytes()))
+    make_pool(checkout, "gpu")
+    checkout.check("prefect", "--no-prompt", "deploy", "--name", "gpu")
+    on_a_gpu = os.pathsep.join([str(checkout.root / "tests" / "export" / "on_a_gpu"), str(checkout.root)])
+    log = tmp_path / "worker.log"
+    with running(worker("gpu"), checkout.root, checkout.environment(PYTHONPATH=on_a_gpu), log):
+        checkout.check("prefect", "deployment", "run", "engine/gpu", "--param", "detector=demo", "--param", 'version="1"')
         until(RUN_SECONDS, lambda: bool(ended(api, "gpu")), log)
     assert ended(api, "gpu") == [("COMPLETED", "Completed")], log.read_text()[-6000:]
-    assert "held against the trained model on" in log.read_text()
-    (line,) = after_first.check("nightowl", "engine", "list", "demo").splitlines()
+    assert f"demo version 1: engine for {GPU}, held against the ONNX on coloured patches alone" in log.read_text()
+    (line,) = checkout.check("nightowl", "engine", "list", "demo").splitlines()
     assert line.split("\t")[:4] == ["demo", "1", GPU, KEY]
