@@ -94,8 +94,9 @@ def _building(root: Path, place: Place) -> Iterator[None]:
 
 
 def _age_seconds(index: Path) -> float:
-    """Time since the version was last built or found whole."""
-    return time.time() - index.stat().st_mtime if index.exists() else math.inf
+    """Time since the version was last built or found whole; endless where the clock has been set back since."""
+    age = time.time() - index.stat().st_mtime if index.exists() else math.inf
+    return age if age >= 0 else math.inf
 
 
 def _add(missing: Sequence[Image], source: Path, recipe: Recipe, place: Place, means: Means, kept_bytes: int) -> None:

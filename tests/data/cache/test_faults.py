@@ -245,3 +245,13 @@ def test_whatever_small_file_of_a_cache_is_damaged_the_pixels_are_the_same(tmp_p
             verify(again, untracked)
             assert pixels_of(source.build(again)) == expected, (path, number)
             shutil.rmtree(again)
+
+
+def test_a_clock_that_was_set_back_does_not_put_off_the_check_of_bytes(tmp_path: Path) -> None:
+    source, home = a_source(tmp_path / "source", 6), tmp_path / "home"
+    built = source.build(home)
+    expected, index = pixels_of(built), built.index
+    tomorrow = time.time() + 86_400
+    os.utime(index, (tomorrow, tomorrow))
+    flip(shards_of(home)[0] / PIXELS, 0)
+    assert pixels_of(source.build(home, check_after_seconds=600)) == expected
