@@ -1,5 +1,6 @@
 """Runs of real stages on machines of the fake EC2, by the engine `ec2`: user-data, node, ranks and all, as on AWS."""
 
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -69,6 +70,7 @@ class SpotRun:
         assert callable(holds)
 
         def look() -> bool:
+            time.sleep(1)  # the fake answers from this very process: it is not to be kept busy
             if driven:
                 self._follower.look()
             return bool(holds())
