@@ -11,6 +11,8 @@ from nightowl.cloud.ec2_session import Aws
 _SPOT = {"g": "L-3819A6DF", "vt": "L-3819A6DF", "p": "L-7212CCBC"} | dict.fromkeys("acdhimrtz", "L-34B43A08")
 _FULL = {"g": "L-DB2E81BA", "vt": "L-DB2E81BA", "p": "L-417A185B"} | dict.fromkeys("acdhimrtz", "L-1216C47A")
 
+_KINDS = {"aws:TagKeys": "stringList"}  # of condition keys; all others of ours are single strings
+
 
 class Image(NamedTuple):
     """A machine image, and where its root volume is."""
@@ -148,7 +150,7 @@ def rights(
         ActionNames=list(actions),
         ResourceArns=list(resources),
         ContextEntries=[
-            {"ContextKeyName": key, "ContextKeyValues": list(values), "ContextKeyType": "string"}
+            {"ContextKeyName": key, "ContextKeyValues": list(values), "ContextKeyType": _KINDS.get(key, "string")}
             for key, values in context.items()
         ],
     )

@@ -63,9 +63,17 @@ def terminate(aws: Aws, ids: Sequence[str]) -> None:
 
 
 def tag(aws: Aws, ids: Sequence[str], tags: Tags) -> None:
-    """Have `tags` on machines; none of them may be gone from AWS's books for more than minutes."""
-    if ids:
+    """Have `tags` on those of the machines that are still there."""
+    if not ids:
+        return
+    try:
         aws.call("ec2", "CreateTags", Resources=list(ids), Tags=to_aws(tags))
+    except AwsRefused as refused:
+        if refused.code != "InvalidInstanceID.NotFound":
+            raise
+        if len(ids) > 1:
+            for each in ids:
+                tag(aws, [each], tags)
 
 
 def leave_group(instance_id: str, decrement: bool, endpoint: str | None = None, region: str | None = None) -> None:

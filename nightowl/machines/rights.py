@@ -32,7 +32,7 @@ def missing(aws: Aws, arn: str, text: str) -> list[str]:
     found: dict[str, None] = {}
     for each in statements(text):
         for resource in each.resources:
-            context = {key: [value.replace("*", "x") for value in values] for key, values in each.context.items()}
+            context = {key: [values[0].replace("*", "x")] for key, values in each.context.items()}
             for right in rights(aws, arn, each.actions, [resource], context):
                 if not right.allowed:
                     found[right.action] = None

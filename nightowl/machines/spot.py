@@ -14,7 +14,7 @@ from nightowl.cloud.bucket import Bucket
 from nightowl.cloud.ec2_errors import explain_capacity
 from nightowl.cloud.ec2_groups import Group, activities
 from nightowl.cloud.ec2_session import Aws
-from nightowl.errors import RemoteError, UserError
+from nightowl.errors import RemoteError, SettingsError, UserError
 from nightowl.machine_settings import MachineSettings
 from nightowl.machines import full_price
 from nightowl.machines.board import Board, board_bucket
@@ -132,6 +132,10 @@ class SpotEngine:
             if not remains.nothing:
                 raise RemoteError(f"{job.run_id}: machines of its earlier attempt are not gone yet: try again in some minutes")
             reopen(board)
+        if job.deadline <= self._now():
+            raise SettingsError(
+                f"{job.run_id}: its deadline {job.deadline:%Y-%m-%d %H:%M} UTC has passed: raise machines.max_hours"
+            )
         board.put_job(job)
         return self._job(job.run_id)
 

@@ -9,9 +9,11 @@ from typer.testing import CliRunner
 
 from nightowl.cli import app
 from nightowl.cloud.ec2_session import Aws
+from nightowl.errors import StageFailed
 from nightowl.machines.reaper import reap
 from nightowl.machines.spot import open_spot
 from nightowl.settings import Settings
+from tasks.reaping import reap_overdue
 from tests.machines.spot.account import RUN, Account, client, job
 from tests.machines.spot.test_preflight import ANSWERS
 from tests.machines.spot.test_reaper import lone
@@ -86,3 +88,12 @@ def test_the_engine_opens_by_the_settings_alone(account: Account, monkeypatch: p
     engine._sleep = lambda seconds: None
     assert engine.tear_down(RUN).nothing
     client("s3").delete_objects(Bucket="factory", Delete={"Objects": [{"Key": key} for key in keys]})
+
+
+def test_the_flow_of_every_hour_reaps_and_fails_where_something_is_unclear(account: Account) -> None:
+    account.engine().submit(job(deadline=account.now.replace(year=2020)))
+    (said,) = reap_overdue.fn()
+    assert said.startswith(f"{RUN}: past its deadline 2020-07-01 12:00 UTC: ") and account.empty()
+    stray = lone(account, {"nightowl:project": "nightowl"})
+    with pytest.raises(StageFailed, match=f"{stray}: our tag but no deadline"):
+        reap_overdue.fn()

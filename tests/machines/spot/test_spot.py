@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from nightowl.cloud.ec2_groups import Activity
+from nightowl.cloud.ec2_instances import tag
 from nightowl.cloud.retry import Transient
-from nightowl.errors import UserError
+from nightowl.errors import SettingsError, UserError
 from nightowl.machines.board import Board, board_bucket
 from nightowl.machines.records import RunEnd
 from tests.machines.spot.account import NOON, RUN, Account, Fuse, client, job
@@ -181,6 +182,21 @@ def test_a_run_whose_hard_end_has_passed_begins_anew(account: Account) -> None:
     account.pass_time(90 * MINUTES)
     engine.submit(job(submitted_at=account.now, deadline=account.now + 60 * MINUTES))
     assert len(account.instances()) == 1 and engine.status(RUN).state == "waiting"
+
+
+def test_a_job_whose_deadline_has_passed_is_refused_before_anything_is_made(account: Account) -> None:
+    with pytest.raises(SettingsError, match="its deadline 2026-07-01 11:59 UTC has passed"):
+        account.engine().submit(job(deadline=NOON - MINUTES))
+    assert account.empty() and board(account).job() is None
+
+
+def test_a_machine_that_went_while_its_lease_is_renewed_is_no_error(account: Account) -> None:
+    engine = account.engine()
+    engine.submit(job())
+    client("ec2").delete_tags(Resources=account.instances(), Tags=[{"Key": "nightowl:deadline"}])
+    tag(engine._aws, ["i-0123456789abcdef0", *account.instances()], {"nightowl:deadline": "x"})
+    tags = client("ec2").describe_instances()["Reservations"][0]["Instances"][0]["Tags"]
+    assert {"Key": "nightowl:deadline", "Value": "x"} in tags
 
 
 def test_nobody_knows_a_run_that_was_not_submitted(account: Account) -> None:

@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 import pytest
 
+from nightowl.machines.reaper import reap
 from nightowl.machines.spot import SpotEngine
-from tests.machines.spot.account import Account, Died, Fuse, job
+from tests.machines.spot.account import Account, Died, Fuse, FusedAws, job
 
 MINUTES = timedelta(minutes=1)
 RUN = "line-00000000000000{:02x}"
@@ -108,12 +109,14 @@ def test_whoever_comes_next_tears_it_down(account: Account, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_with_nobody_coming_no_machine_is_left_after_the_lease(account: Account, name: str) -> None:
+def test_with_nobody_coming_no_machine_outlives_the_lease_and_the_reaper_leaves_nothing(account: Account, name: str) -> None:
     for at in range(1, num_steps(account, CASES[name]) + 1):
-        run = killed(account, CASES[name], at)
+        killed(account, CASES[name], at)
         account.pass_time(31 * MINUTES)
         assert account.instances() == [], f"killed before step {at}"
-        account.engine().tear_down(run)
+        account.pass_time(720 * MINUTES)
+        assert reap(FusedAws(Fuse()), account.now, lambda seconds: None).clean
+        assert account.empty(), f"killed before step {at}"
 
 
 KILL_FOR_REAL = """
