@@ -68,10 +68,12 @@ def reap(dry_run: Annotated[bool, typer.Option("--dry-run", help="say what would
 def check() -> None:
     """Say whether machines would start: credentials, clock, bucket, image, network, quota, price, rights. Creates nothing."""
     from nightowl.machines.preflight import preflight
+    from nightowl.machines.reach import checkpoints_there
 
     settings, machines, aws = _here()
     wrong = 0
-    for finding in preflight(machines, aws, settings.s3_endpoint):
+    places = {"CHECKPOINTS": checkpoints_there(settings, machines)}
+    for finding in preflight(machines, aws, settings.s3_endpoint, places):
         print(f"{finding.state:8} {finding}", flush=True)
         wrong += finding.state == "wrong"
     raise typer.Exit(1 if wrong else 0)
@@ -87,6 +89,7 @@ def policies(
     from nightowl.errors import RemoteError
     from nightowl.files import write_atomic
     from nightowl.machines.policies import NAMES, policy, unfilled, values_of
+    from nightowl.machines.reach import checkpoints_there
 
     settings, machines, aws = _here()
     try:
@@ -94,7 +97,11 @@ def policies(
     except RemoteError as error:
         account, role = None, None
         print(f"account unknown: {error}")
-    places = {"CHECKPOINTS": settings.checkpoints, "SOURCE": settings.sources.get(detector or ""), "CACHE": _cache()}
+    places = {
+        "CHECKPOINTS": checkpoints_there(settings, machines),
+        "SOURCE": settings.sources.get(detector or ""),
+        "CACHE": _cache(),
+    }
     values = values_of(machines, account, role, places)
     for name in NAMES:
         text = policy(name, values)

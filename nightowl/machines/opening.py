@@ -7,8 +7,10 @@ from nightowl.cloud.ec2_session import Aws
 from nightowl.machines.board import board_bucket
 from nightowl.machines.bootstrap import user_data
 from nightowl.machines.engine import Engine
+from nightowl.machines.findings import insist
 from nightowl.machines.job import Job
-from nightowl.machines.reach import machines_of
+from nightowl.machines.preflight import preflight
+from nightowl.machines.reach import checkpoints_there, machines_of
 from nightowl.machines.spot import SpotEngine
 from nightowl.settings import Settings
 
@@ -18,8 +20,13 @@ def open_engine(settings: Settings, sleep: Callable[[float], object] = time.slee
     reached; nothing is begun."""
     machines = machines_of(settings)
     boards = board_bucket(machines.board, settings.s3_endpoint)
+    aws = Aws(machines.region, machines.endpoint_ec2)
 
     def boots(job: Job) -> str:
         return user_data(job, machines.board, machines.region, settings.s3_endpoint)
 
-    return SpotEngine(machines, Aws(machines.region, machines.endpoint_ec2), boards, boots, sleep=sleep)
+    def check() -> None:
+        if machines.endpoint_ec2 is None:  # a stand-in for AWS has no quotas, prices and rights to look at
+            insist(preflight(machines, aws, settings.s3_endpoint, {"CHECKPOINTS": checkpoints_there(settings, machines)}))
+
+    return SpotEngine(machines, aws, boards, boots, check, sleep=sleep)

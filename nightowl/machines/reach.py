@@ -79,16 +79,19 @@ def cache_config(config: DvcConfig) -> bytes:
     return ("\n".join(lines) + "\n").encode()
 
 
+def checkpoints_there(settings: Settings, machines: MachineSettings) -> str:
+    """The s3:// address of the checkpoints of nodes: the setting, where it is one; otherwise beside the board."""
+    named = settings.checkpoints
+    return named if named and "://" in named else f"{machines.board}/checkpoints"
+
+
 def settings_there(settings: Settings, detector: str, source: str) -> dict[str, str]:
     """NIGHTOWL_* for the stages on a node: what holds wherever they run, and addresses in place of folders."""
     machines = machines_of(settings)
-    checkpoints = (
-        settings.checkpoints if settings.checkpoints and "://" in settings.checkpoints else f"{machines.board}/checkpoints"
-    )
     told = Settings.model_construct(
         **{name: getattr(settings, name) for name in _SAME_THERE},
         sources={detector: source},
-        checkpoints=checkpoints,
+        checkpoints=checkpoints_there(settings, machines),
         allow_downloads=False,  # what they need was pinned and sent
     )
     names = {f"NIGHTOWL_{name.upper()}" for name in (*_SAME_THERE, "sources", "checkpoints", "allow_downloads")}

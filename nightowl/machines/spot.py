@@ -17,22 +17,17 @@ from nightowl.cloud.ec2_session import Aws
 from nightowl.errors import RemoteError, SettingsError, UserError
 from nightowl.machine_settings import MachineSettings
 from nightowl.machines import full_price
-from nightowl.machines.board import Board, board_bucket
-from nightowl.machines.bootstrap import user_data
+from nightowl.machines.board import Board
 from nightowl.machines.engine import Remains, RunStatus
-from nightowl.machines.findings import insist
 from nightowl.machines.job import Job
 from nightowl.machines.lease import Lease
 from nightowl.machines.pace import recall, remember
-from nightowl.machines.preflight import preflight
-from nightowl.machines.reach import machines_of
 from nightowl.machines.records import Cancel, Claim, LogLine, RunEnd
 from nightowl.machines.reopen import reopen
 from nightowl.machines.spot_machines import SpotMachines
 from nightowl.machines.spot_plan import Existing, plan
 from nightowl.machines.standing import standing
 from nightowl.machines.sweep import sweep
-from nightowl.settings import Settings
 
 
 def _utc_now() -> datetime:
@@ -175,19 +170,6 @@ class SpotEngine:
 
     def _board(self, run_id: str) -> Board:
         return Board(self._boards, run_id)
-
-
-def open_spot(settings: Settings) -> SpotEngine:
-    """The engine that the settings name. Raises SettingsError without [machines]; asks nobody yet but the AWS chain."""
-    machines, endpoint = machines_of(settings), settings.s3_endpoint
-    aws = Aws(machines.region, machines.endpoint_ec2)
-    return SpotEngine(
-        machines,
-        aws,
-        board_bucket(machines.board, endpoint),
-        user_data=lambda job: user_data(job, machines.board, machines.region, endpoint),
-        check=lambda: insist(preflight(machines, aws, endpoint, {"CHECKPOINTS": settings.checkpoints})),
-    )
 
 
 def _holder() -> str:

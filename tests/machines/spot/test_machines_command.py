@@ -1,6 +1,7 @@
 """`nightowl machines`, on an account in moto."""
 
 import json
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,9 @@ from typer.testing import CliRunner
 from nightowl.cli import app
 from nightowl.cloud.ec2_session import Aws
 from nightowl.errors import StageFailed
+from nightowl.machines.opening import open_engine
 from nightowl.machines.reaper import reap
-from nightowl.machines.spot import open_spot
+from nightowl.machines.spot import SpotEngine
 from nightowl.settings import Settings
 from tasks.reaping import reap_overdue
 from tests.machines.spot.account import RUN, Account, client, job
@@ -47,11 +49,17 @@ def test_list_shows_each_machine_with_its_age_and_end(account: Account) -> None:
     assert said.endswith("1 machines in eu-central-1\n")
 
 
+def forgotten(account: Account) -> None:
+    """A run of years ago that AWS did not end."""
+    then = Account(account.settings, account.boards, account.now.replace(year=2020))
+    then.engine().submit(job(deadline=then.now + timedelta(minutes=10)))
+
+
 def test_reap_ends_what_is_late_and_says_what_it_cannot_judge(account: Account) -> None:
-    account.engine().submit(job(deadline=account.now.replace(year=2020)))
+    forgotten(account)
     stray = lone(account, {"nightowl:project": "nightowl"})
     code, said = run("reap", "--dry-run")
-    assert code == 0 and f"{RUN}: past its deadline 2020-07-01 12:00 UTC: 1 machines" in said
+    assert code == 0 and f"{RUN}: past its deadline 2020-07-01 12:10 UTC: 1 machines" in said
     assert len(account.instances()) == 2
     client("ec2").terminate_instances(InstanceIds=account.instances(RUN))
     code, said = run("reap")
@@ -79,7 +87,8 @@ def test_policies_are_written_with_what_is_known(account: Account, tmp_path: Pat
 
 def test_the_engine_opens_by_the_settings_alone(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the user-data that nodes really get, the board in S3, and the preflight before anything is created."""
-    engine = open_spot(Settings(machines=account.settings, checkpoints="s3://factory/checkpoints"))
+    engine = open_engine(Settings(engine="ec2", machines=account.settings, checkpoints="s3://factory/checkpoints"))
+    assert isinstance(engine, SpotEngine)
     engine._now = lambda: account.now
     engine.submit(job())
     assert len(account.instances(RUN)) == 1 and engine.status(RUN).state == "waiting"
@@ -91,9 +100,9 @@ def test_the_engine_opens_by_the_settings_alone(account: Account, monkeypatch: p
 
 
 def test_the_flow_of_every_hour_reaps_and_fails_where_something_is_unclear(account: Account) -> None:
-    account.engine().submit(job(deadline=account.now.replace(year=2020)))
+    forgotten(account)
     (said,) = reap_overdue.fn()
-    assert said.startswith(f"{RUN}: past its deadline 2020-07-01 12:00 UTC: ") and account.empty()
+    assert said.startswith(f"{RUN}: past its deadline 2020-07-01 12:10 UTC: ") and account.empty()
     stray = lone(account, {"nightowl:project": "nightowl"})
     with pytest.raises(StageFailed, match=f"{stray}: our tag but no deadline"):
         reap_overdue.fn()

@@ -96,8 +96,6 @@ def test_whoever_comes_next_adopts_it_with_nothing_twice(account: Account, name:
         found = (len(account.instances(run)), len(account.instances()), len(account.groups()), len(account.templates()))
         assert found == (1, 1, 1, 1), f"killed before step {at}"
         assert account.scheduled()[-1]["StartTime"] > account.now, f"killed before step {at}"
-        assert account.engine().tear_down(run).nothing
-        assert account.empty(), f"killed before step {at}"
 
 
 @pytest.mark.parametrize("name", CASES)
