@@ -34,7 +34,8 @@ class Died(BaseException):
 
 @dataclass
 class Fuse:
-    """Kills before the n-th thing that the orchestrator does to the outside; 0: never."""
+    """Kills before the n-th thing that the orchestrator changes outside; 0: never. To be killed before it looks at something
+    is to be killed before the next change: what is left behind is the same."""
 
     at: int = 0
     count: int = 0
@@ -42,8 +43,10 @@ class Fuse:
     seen: list[str] = field(default_factory=list)
 
     def step(self, what: str) -> None:
-        self.count += 1
         self.seen.append(what)
+        if ":Describe" in what or ":Get" in what:
+            return
+        self.count += 1
         if self.count == self.at:
             if self.die:
                 self.die()
@@ -204,7 +207,7 @@ def furnish() -> dict[str, Any]:
     iam.create_role(RoleName="nightowl-node", AssumeRolePolicyDocument="{}")
     iam.create_instance_profile(InstanceProfileName="nightowl-node")
     iam.add_role_to_instance_profile(InstanceProfileName="nightowl-node", RoleName="nightowl-node")
-    image = ec2.describe_images(Owners=["amazon"])["Images"][0]["ImageId"]
+    image = next(iter(ec2_backends[ACCOUNT][REGION].amis))  # moto has hundreds, and takes seconds to describe them
     client("ssm").put_parameter(Name="/nightowl/image", Type="String", Value=image)
     client("s3").create_bucket(Bucket="factory", CreateBucketConfiguration={"LocationConstraint": REGION})
     return {

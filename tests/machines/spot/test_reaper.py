@@ -32,7 +32,7 @@ def test_a_reaper_that_is_killed_anywhere_is_followed_by_the_next(account: Accou
     fuse = Fuse()
     account.engine().submit(job())
     reap(FusedAws(fuse), NOON + 35 * MINUTES, no_sleep)
-    assert account.empty() and fuse.count > 10
+    assert account.empty() and fuse.count >= 2, fuse.seen
     for at in range(1, fuse.count + 1):
         account.wipe()
         account.engine().submit(job(f"line-00000000000000{at:02x}"))
