@@ -21,12 +21,13 @@ class Finding(Record):
         return f"{self.what}: {self.said}"
 
 
-def looked_at(what: str, check: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
-    """What `check` finds; that AWS does not let us look is unknown, and any other refusal is wrong."""
+def looked_at(what: str, check: Callable[[], Iterator[Finding]], needed: bool) -> Iterator[Finding]:
+    """What `check` finds. That AWS does not let us look is unknown; any other refusal is wrong, where what was looked for is
+    `needed` by name and not only good to know."""
     try:
         yield from check()
     except RemoteError as error:
-        state: State = "unknown" if is_denied(error) else "wrong"
+        state: State = "wrong" if needed and not is_denied(error) else "unknown"
         yield Finding(what=what, state=state, said=f"not checked: {error}" if state == "unknown" else str(error))
 
 

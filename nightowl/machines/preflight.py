@@ -43,20 +43,13 @@ def preflight(
         return
     yield Finding(what="credentials", state="fine", said=arn)
     yield from _clock(aws)
-    checks: list[tuple[str, Check]] = [
-        ("image", _image),
-        ("network", _network),
-        ("instance profile", _profile),
-        ("machines", _machines),
-        ("quota", _quota),
-        ("capacity", _capacity),
-        ("price", _price),
-    ]
+    needed: dict[str, Check] = {"image": _image, "network": _network, "instance profile": _profile, "machines": _machines}
+    good_to_know: dict[str, Check] = {"quota": _quota, "capacity": _capacity, "price": _price}
     if s3_endpoint is None:  # another store than AWS's has no region
-        checks.insert(0, ("board", _board))
-    for what, check in checks:
-        yield from looked_at(what, partial(check, settings, aws))
-    yield from looked_at("rights", partial(check_rights, settings, aws, arn, places))
+        needed = {"board": _board, **needed}
+    for what, check in (needed | good_to_know).items():
+        yield from looked_at(what, partial(check, settings, aws), what in needed)
+    yield from looked_at("rights", partial(check_rights, settings, aws, arn, places), needed=False)
 
 
 def _clock(aws: Aws) -> Iterator[Finding]:

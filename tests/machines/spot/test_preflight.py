@@ -150,6 +150,8 @@ def test_a_clock_that_is_off_is_wrong(account: Account, ahead: float, expected: 
     ("answers", "what", "expected"),
     [
         ({"SimulatePrincipalPolicy": denied("iam:SimulatePrincipalPolicy")}, "rights", "need iam:SimulatePrincipalPolicy"),
+        ({"SimulatePrincipalPolicy": refusal("NoSuchEntity", "a path", "iam:Sim", REGION)}, "rights", "NoSuchEntity"),
+        ({"GetSpotPlacementScores": refusal("UnsupportedOperation", "no", "ec2:Get", REGION)}, "capacity", "Unsupported"),
         ({"GetServiceQuota": denied("servicequotas:GetServiceQuota")}, "quota", "need servicequotas:GetServiceQuota"),
         ({"GetSpotPlacementScores": {"SpotPlacementScores": [{"Score": 1}]}}, "capacity", "AWS expects little: 1 of 10"),
         ({"DescribeSpotPriceHistory": {"SpotPriceHistory": []}}, "price", "unknown USD"),
