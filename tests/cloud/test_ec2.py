@@ -71,6 +71,11 @@ def no(code: str, message: str = "", status: int = 400) -> ClientError:
         (no("MaxSpotInstanceCountExceeded"), "quota of spot vCPUs is used up"),
         (no("InsufficientInstanceCapacity"), "AWS has no such machine free there now: name more instance_types or subnets"),
         (no("InvalidAMIID.NotFound", "The image id '[ami-1]' does not exist"), "there is no such machine image in this region"),
+        (
+            no("Unsupported", "Your requested instance type (x) is not supported in your requested Availability Zone (a)"),
+            "others",
+        ),
+        (no("UnsupportedOperation", "Not here"), r"AWS refused it \(UnsupportedOperation: Not here\)"),
         (no("Strange", "of\n  many lines"), r"AWS refused it \(Strange: of many lines\)"),
         (no("RequestLimitExceeded", status=503), "AWS asks for fewer requests .*; gave up after 3 attempts"),
         (EndpointConnectionError(endpoint_url="https://x"), "is eu-central-1 a region of AWS, and is there a network"),
