@@ -35,7 +35,7 @@ _CAPACITY = {
     "InvalidAMIID.NotFound": "there is no such machine image in this region: check machines.image",
     "InvalidAMIID.Malformed": "that is no id of a machine image: check machines.image",
     "InvalidParameterValue: Value (": "AWS does not take a value of the template: check machines.instance_profile and image",
-    "is not supported in your requested Availability Zone": "that type is not offered in the zones of machines.subnets: name others",
+    "not supported in your requested Availability Zone": "it is not offered in the zones of machines.subnets: name others",
 }
 
 
