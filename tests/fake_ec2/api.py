@@ -163,6 +163,13 @@ class Api:
             return None
         return Refusal(400, "ValidationError", "Given start time is in the past")
 
+    def _no_member(self, params: dict[str, str]) -> Refusal | None:
+        groups = self.market.autoscaling.autoscaling_groups.values()
+        if any(state.instance.id == params["InstanceId"] for group in groups for state in group.instance_states):
+            return None
+        message = f"Instance Id not found - No managed instance found for instance ID: {params['InstanceId']}"
+        return Refusal(400, "ValidationError", message)
+
     def _no_capacity(self, params: dict[str, str]) -> Refusal | None:
         kind = params.get("InstanceType", "m1.small")
         if self.market.has(kind, int(params.get("MinCount", "1"))):
@@ -180,6 +187,7 @@ _RULES: dict[tuple[str, str], Callable[[Api, dict[str, str]], Refusal | None]] =
     ("autoscaling", "SetDesiredCapacity"): Api._above_maximum,
     ("autoscaling", "UpdateAutoScalingGroup"): Api._above_maximum,
     ("autoscaling", "PutScheduledUpdateGroupAction"): Api._in_the_past,
+    ("autoscaling", "TerminateInstanceInAutoScalingGroup"): Api._no_member,
     ("ec2", "RunInstances"): Api._no_capacity,
 }
 

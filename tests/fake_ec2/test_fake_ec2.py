@@ -228,6 +228,9 @@ def test_groups_are_refused_as_aws_refuses_them(cloud: FakeEC2, group: str) -> N
     with pytest.raises(ClientError) as in_use:
         scaling.delete_auto_scaling_group(AutoScalingGroupName=group)
     assert code_of(in_use) == "ResourceInUse"
+    with pytest.raises(ClientError) as no_member:
+        scaling.terminate_instance_in_auto_scaling_group(InstanceId="i-0", ShouldDecrementDesiredCapacity=True)
+    assert code_of(no_member) == "ValidationError"
 
 
 @pytest.mark.parametrize(
