@@ -110,10 +110,12 @@ class Display:
         return "" if self._map50 is None else f"  val mAP50 {self._map50:.3f}"
 
     def _remaining(self, epochs_done: float) -> str:
-        """Time to go as `minutes:seconds`, from the pace of the epochs that this process did."""
+        """Time to go as `minutes:seconds`, from the pace of the epochs that this process did; `?` before its first step."""
         start = self._started()
         here = epochs_done - (start.first_epoch - 1) - start.first_step / start.num_batches
-        return _clock_text((start.num_epochs - epochs_done) * (self._clock() - self._begun) / max(here, 1e-9))
+        if here * start.num_batches < 0.5:
+            return "?"
+        return _clock_text((start.num_epochs - epochs_done) * (self._clock() - self._begun) / here)
 
     def _started(self) -> Start:
         assert self._start is not None, "started comes first"

@@ -77,3 +77,12 @@ def test_on_a_terminal_a_bar_says_how_long_it_will_take(seconds: float, text: st
         display._bar.refresh()
     assert "epoch 1/3" in out.getvalue()
     assert f"loss 4.60  {8 / seconds:.0f} images/s  waiting for data 25%  memory 1.2 GB  ETA {text}" in out.getvalue()
+
+
+def test_before_its_first_step_nobody_knows_how_long_it_will_take() -> None:
+    display, clock, out = show(
+        False, Start(first_epoch=3, first_step=10, num_epochs=5, num_batches=10, num_images=80, optimizer="SGD")
+    )
+    clock.now += 60
+    display.epoch_done(an_end(3))
+    assert out.getvalue().splitlines()[1].endswith("ETA ?")
