@@ -9,10 +9,13 @@ import signal
 import sys
 from pathlib import Path
 
-from nightowl.errors import NightowlError, explain_os_error
+from nightowl.errors import NightowlError, StageFailed, explain_os_error
 from nightowl.night.record import Ending
 
 REFUSED = 3  # what --fail-on-refusal ends with
+PATIENCE = "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS"
+_PATIENCE_SECONDS = "180"  # Prefect's own 20 do not suffice on a busy machine
+SERVER_LATE = "Timed out while attempting to connect to ephemeral Prefect API server"  # how Prefect's own error begins
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -20,10 +23,28 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parse(arguments)
     os.environ.setdefault("PREFECT_LOGGING_LEVEL", "CRITICAL")
     os.environ.setdefault("PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW", "ignore")
-    ending = _run(options)
+    os.environ.setdefault(PATIENCE, _PATIENCE_SECONDS)
+    print("starting Prefect…", flush=True)  # on a busy machine it takes a minute, and nothing else is to be seen meanwhile
+    try:
+        ending = _run(options)
+    except RuntimeError as error:
+        late = explain_late_server(error)
+        if late is None:
+            raise
+        raise late from error
     _say_where(ending, options.next_steps)
     refused = ending.outcome == "refused" or ending.still_refused
     return REFUSED if options.fail_on_refusal and refused else 0
+
+
+def explain_late_server(error: RuntimeError) -> StageFailed | None:
+    """The one-line error for a server of Prefect's own that did not start in time, or None for any other."""
+    if not str(error).startswith(SERVER_LATE):
+        return None
+    return StageFailed(
+        f"Prefect's local server did not answer within {os.environ.get(PATIENCE, _PATIENCE_SECONDS)} s; run it again when the "
+        f"machine is less busy, raise {PATIENCE}, or set PREFECT_API_URL to a server that runs"
+    )
 
 
 def _run(options: argparse.Namespace) -> Ending:

@@ -11,7 +11,6 @@ from nightowl.night.checkout import snapshot
 
 ROOT = Path(__file__).resolve().parents[2]
 NIGHT_SECONDS = 300
-_PATIENCE = {"PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "180"}  # on a machine that is busy with other tests
 
 TINY = """\
 data: {}
@@ -46,7 +45,7 @@ class Checkout:
         ours["PYTHONPATH"] = str(self.root)  # its own code, whatever is installed
         server = {"PREFECT_API_URL": self.api} if self.api else {}
         # A service has no SHELL, and DVC then takes sh: the one that stays between it and the command, if it may.
-        return {**inherited, **ours, **git, **server, "DO_NOT_TRACK": "1", "SHELL": "/bin/sh", **_PATIENCE, **more}
+        return {**inherited, **ours, **git, **server, "DO_NOT_TRACK": "1", "SHELL": "/bin/sh", **more}
 
     def run(self, *command: str, **more: str) -> subprocess.CompletedProcess[str]:
         """Run a command to its end and return it, output and all; the caller judges the exit code."""
