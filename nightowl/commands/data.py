@@ -35,7 +35,12 @@ def inspect(
     layout: Annotated[str, typer.Option(help="auto, yolo, coco or voc, where detection cannot tell")] = "auto",
     images: Annotated[str | None, typer.Option(help="images folder inside it, where it is not a usual one")] = None,
 ) -> None:
-    """Say what a folder holds: its layout, classes, splits, image sizes, and everything that is wrong with it."""
+    """Say what a folder holds: its layout, classes, splits, image sizes, and what is wrong with labels and layout.
+
+    No image is decoded for it: damage, copies across splits and the like are found by `nightowl data audit`.
+    """
+    import shlex
+
     from rich.console import Console
 
     from nightowl.data.check import check_boxes
@@ -43,10 +48,17 @@ def inspect(
     from nightowl.params import parse_params
     from nightowl.progress import track
 
-    params = parse_params({"data": {"layout": layout, "images": images}}, "options").data
+    given = {"layout": layout, "images": images}
+    params = parse_params({"data": given}, "options").data
     dataset = read_source(path, params, track)
-    checks = [finding for image in dataset.images for finding in check_boxes(image.path, image.size, image.boxes)[1]]
-    show(dataset, [*dataset.findings, *checks], Console(highlight=False))
+    checks = [
+        finding for image in dataset.images for finding in check_boxes(image.path, image.size, image.boxes, dataset.classes)[1]
+    ]
+    console = Console(highlight=False)
+    show(dataset, [*dataset.findings, *checks], console)
+    told = "".join(f" --{key} {shlex.quote(value)}" for key, value in given.items() if value not in (None, "auto"))
+    said = f"The pixels were not looked at; next: nightowl data audit {shlex.quote(str(path))}{told}"
+    console.print(said, markup=False, soft_wrap=True)
 
 
 @app.command()

@@ -1,6 +1,6 @@
 """Boxes that cannot be trained on, told from those that can. Pure: it sees numbers, no pixels."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from nightowl.data.findings import Action, Finding, Kind
 from nightowl.data.images import Size
@@ -10,14 +10,20 @@ from nightowl.data.manifest import Box
 ROUNDING_PX = 0.5
 
 
-def check_boxes(path: str, size: Size, boxes: Iterable[Box]) -> tuple[tuple[Box, ...], list[Finding]]:
-    """The usable boxes (xyxy, pixels, inside the image), and a finding for each that was clipped or quarantined."""
+def check_boxes(path: str, size: Size, boxes: Iterable[Box], classes: Sequence[str]) -> tuple[tuple[Box, ...], list[Finding]]:
+    """The usable boxes (xyxy, pixels, inside the image), and a finding for each that was clipped or quarantined.
+
+    `classes` are the names of the class indexes, as a person knows no others."""
     kept: dict[tuple[float, ...], Box] = {}
     findings = []
     for box in boxes:
-        usable, finding = _check(path, size, box)
+        name = classes[box.class_id]
+        usable, finding = _check(path, size, box, name)
         if usable is not None and box[:5] in kept:
-            usable, finding = None, _finding("duplicate_box", path, box, f"{_said(box)} is there twice", "box quarantined")
+            usable, finding = (
+                None,
+                _finding("duplicate_box", path, box, f"{_said(box, name)} is there twice", "box quarantined"),
+            )
         if usable is not None:
             kept[box[:5]] = usable
         if finding is not None:
@@ -25,18 +31,18 @@ def check_boxes(path: str, size: Size, boxes: Iterable[Box]) -> tuple[tuple[Box,
     return tuple(kept.values()), findings
 
 
-def _check(path: str, size: Size, box: Box) -> tuple[Box | None, Finding | None]:
+def _check(path: str, size: Size, box: Box, name: str) -> tuple[Box | None, Finding | None]:
     if box.x2 < box.x1 or box.y2 < box.y1:
-        return None, _finding("inverted_box", path, box, f"{_said(box)} ends before it begins", "box quarantined")
+        return None, _finding("inverted_box", path, box, f"{_said(box, name)} ends before it begins", "box quarantined")
     if box.x2 == box.x1 or box.y2 == box.y1:
-        return None, _finding("zero_area_box", path, box, f"{_said(box)} has no area", "box quarantined")
+        return None, _finding("zero_area_box", path, box, f"{_said(box, name)} has no area", "box quarantined")
     clipped = _clip(box, size)
     if clipped.x2 <= clipped.x1 or clipped.y2 <= clipped.y1:
-        detail = f"{_said(box)} lies outside {size.width}x{size.height}"
+        detail = f"{_said(box, name)} lies outside {size.width}x{size.height}"
         return None, _finding("out_of_frame_box", path, box, detail, "box quarantined")
     overhang = max(abs(a - b) for a, b in zip(box[1:5], clipped[1:5], strict=True))
     if overhang > ROUNDING_PX:
-        detail = f"{_said(box)} reaches {overhang:.1f} px beyond {size.width}x{size.height}"
+        detail = f"{_said(box, name)} reaches {overhang:.1f} px beyond {size.width}x{size.height}"
         return clipped, _finding("out_of_frame_box", path, box, detail, "clipped")
     return clipped, None
 
@@ -49,9 +55,9 @@ def _clip(box: Box, size: Size) -> Box:
     )  # fmt: skip
 
 
-def _said(box: Box) -> str:
+def _said(box: Box, name: str) -> str:
     corners = ", ".join(f"{value:g}" for value in box[1:5])
-    return f"box of class {box.class_id} at ({corners})"
+    return f"box of class {name} at ({corners})"
 
 
 def _finding(kind: Kind, path: str, box: Box, detail: str, action: Action) -> Finding:

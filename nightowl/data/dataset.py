@@ -55,11 +55,11 @@ def read_source(root: Path, params: DataParams, progress: Track = untracked) -> 
 
 
 def size_or_fault(root: Path, path: str) -> Size | str:
-    """The size of an image of the source, or what is wrong with it."""
+    """The size of an image of the source, or what is wrong with it (without the path)."""
     try:
         return read_size(root / path, path)
     except DataError as error:
-        return str(error)
+        return str(error).removeprefix(f"{path}: ")
 
 
 def assemble(root: Path, listing: Listing, measured: Mapping[str, Size | str], params: SplitParams) -> SourceDataset:
@@ -75,7 +75,7 @@ def assemble(root: Path, listing: Listing, measured: Mapping[str, Size | str], p
     ]
     usable, overlaps = one_split_each([image for image in listing.images if image.path not in faults])
     if not usable:
-        raise DataError(f"none of {len(faults)} images can be read; first: {unreadable[0].detail}")
+        raise DataError(f"none of {len(faults)} images can be read; first: {unreadable[0].path}: {unreadable[0].detail}")
     groups = read_groups(root.absolute(), params, [image.path for image in usable])
     splits, rule = take_splits({image.path: image.split for image in usable}, params, groups)
     images, endless = [], list[Finding]()

@@ -40,7 +40,7 @@ def build_manifest(
 
 
 def measure(source: Path, paths: Sequence[str], cache: Path, progress: Track) -> dict[str, Facts | str]:
-    """The facts of each image, or what is wrong with it; files that `cache` knows are not opened."""
+    """The facts of each image, or what is wrong with it (without the path); files that `cache` knows are not opened."""
     known = load_known(cache, source)
     read = in_threads(lambda path: _measure_one(source, path, known), paths, "pinning images", progress)
     measured = dict(zip(paths, read, strict=True))
@@ -60,9 +60,9 @@ def _measure_one(source: Path, path: str, known: Known) -> tuple[Stamp, Facts] |
         content = read_regular(file)
         return stamp, Facts(hashlib.sha256(content).hexdigest(), len(content), size_of_bytes(content, path))
     except OSError as error:
-        return f"{path}: cannot be read: {error.strerror}"
+        return f"cannot be read: {error.strerror}"
     except DataError as error:
-        return str(error)
+        return str(error).removeprefix(f"{path}: ")
 
 
 def _manifest(dataset: SourceDataset, facts: dict[str, Facts | str], digest: str) -> Manifest:

@@ -1,7 +1,7 @@
 """The usable part of a pinned data set: audited, without what policies quarantine, with every finding and counts."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pydantic import BaseModel, ConfigDict
@@ -100,19 +100,19 @@ def prepare(
 def require_usable(prepared: Prepared, max_quarantined_fraction: float) -> None:
     """Raises DataError when the audit fails, too much is broken, or a split or all boxes are gone."""
     summary = prepared.summary
-    lost = Counter(finding.kind for finding in prepared.findings if finding.action != "kept")
-    worst = ", ".join(f"{number} {kind}" for kind, number in sorted(lost.items()))
     if summary.broken_fraction > max_quarantined_fraction:
+        broken = _broken(prepared.findings)
         raise DataError(
-            f"{summary.broken_fraction:.1%} of the images are broken, at most {max_quarantined_fraction:.1%} are allowed "
-            f"(params prepare.max_quarantined_fraction): {worst}; {_first(prepared, _BROKEN)}; repair the data or raise "
-            "the limit"
+            f"{summary.broken_fraction:.1%} of the images ({len(broken)} of {prepared.audit.num_images}) cannot be read or "
+            f"lost a label, at most {max_quarantined_fraction:.1%} are allowed (params prepare.max_quarantined_fraction): "
+            f"{_counted(broken.values())}; {_first(prepared, _BROKEN)}; repair the data or raise the limit"
         )
     for row in prepared.audit.failing:
         raise DataError(
             f"the audit stops here: {row.num_findings} {row.kind}: {row.fails}; {_first(prepared, (row.kind,))}; "
             "`nightowl data audit` shows all of them"
         )
+    worst = _counted(finding.kind for finding in prepared.findings if finding.action != "kept")
     if not any(summary.boxes.values()):
         raise DataError(f"no usable box is left in {sum(summary.images.values())} images: {worst or 'none was labelled'}")
     empty = [split for split in SPLITS if summary.images[split] == 0]
@@ -128,7 +128,7 @@ def _checked(manifest: Manifest, looks: Mapping[str, Look | str]) -> tuple[list[
         if isinstance(look, str):
             findings.append(Finding(kind="unreadable_image", path=image.path, detail=look, action="image quarantined"))
             continue
-        boxes, faults = check_boxes(image.path, Size(image.width, image.height), image.boxes)
+        boxes, faults = check_boxes(image.path, Size(image.width, image.height), image.boxes, manifest.classes)
         images.append(replace(image, boxes=boxes))
         findings += faults
     return images, findings
@@ -152,7 +152,7 @@ def _num_read(manifest: Manifest, findings: Sequence[Finding]) -> int:
 
 
 def _summary(manifest: Manifest, dataset: Manifest, findings: Sequence[Finding]) -> PrepareSummary:
-    broken = {f.path for f in findings if f.kind in _BROKEN and f.action != "clipped"}
+    broken = _broken(findings)
     num_read = _num_read(manifest, findings)
     actions, kinds = Counter(f.action for f in findings), Counter(f.kind for f in findings)
     return PrepareSummary(
@@ -166,6 +166,17 @@ def _summary(manifest: Manifest, dataset: Manifest, findings: Sequence[Finding])
         broken_fraction=len(broken) / num_read if num_read else 1.0,
         findings=dict(sorted(kinds.items())),
     )
+
+
+def _broken(findings: Sequence[Finding]) -> dict[str, Kind]:
+    """The broken images, each under the gravest kind of what is wrong with it, so that these counts add up."""
+    faults = [f for f in findings if f.kind in _BROKEN and f.action != "clipped"]
+    gravest_last = sorted(faults, key=lambda finding: -_BROKEN.index(finding.kind))
+    return {finding.path: finding.kind for finding in gravest_last}
+
+
+def _counted(kinds: Iterable[Kind]) -> str:
+    return ", ".join(f"{number} {kind}" for kind, number in sorted(Counter(kinds).items()))
 
 
 def _first(prepared: Prepared, kinds: Sequence[str]) -> str:

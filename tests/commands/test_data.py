@@ -28,7 +28,8 @@ def test_it_says_layout_splits_classes_and_sizes(tmp_path: Path) -> None:
         ["images", "4", "2", "2", "8"],
         ["of these background", "0", "0", "0", "0"],
     ]
-    assert lines[-2:] == ["Sizes: 64x48 (8 images).", "Findings: none."]
+    assert lines[-3:-1] == ["Sizes: 64x48 (8 images).", "Findings: none."]
+    assert lines[-1] == f"The pixels were not looked at; next: nightowl data audit {tmp_path}"
 
 
 def test_findings_are_counted_by_kind_with_the_first_examples(tmp_path: Path) -> None:
@@ -39,8 +40,22 @@ def test_findings_are_counted_by_kind_with_the_first_examples(tmp_path: Path) ->
     start = lines.index("Findings: 6")
     assert lines[start + 1] == "  unreadable_image: 1"
     assert lines[start + 3] == "  zero_area_box: 5"
-    assert lines[start + 4].startswith("    images/train/bad[0].png: box of class 0 at (5, 5, 5, 9) has no area")
+    assert lines[start + 4].startswith("    images/train/bad[0].png: box of class scratch at (5, 5, 5, 9) has no area")
     assert lines[start + 7] == "    and 2 more"
+
+
+def test_what_to_do_next_is_a_command_for_the_same_data(tmp_path: Path) -> None:
+    write_text(tmp_path / "a b" / "data.yaml", "train: [")
+    root = write_voc_dataset(tmp_path / "a b", a_dataset())
+    output = inspect(root, "--layout", "voc", "--images", "JPEGImages").output
+    assert output.endswith(f"next: nightowl data audit '{root}' --layout voc --images JPEGImages\n")
+
+
+def test_an_image_that_cannot_be_read_is_named_once(tmp_path: Path) -> None:
+    root = write_yolo_dataset(tmp_path, a_dataset())
+    write_text(root / "images" / "val" / "val000.png", "no image")
+    (line,) = [line for line in inspect(root).output.splitlines() if "val000" in line]
+    assert line == "    images/val/val000.png: cannot be read as an image: not an image of a known kind (image quarantined)"
 
 
 def test_names_are_shown_as_they_are_and_crowds_apart(tmp_path: Path) -> None:

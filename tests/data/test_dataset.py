@@ -1,3 +1,4 @@
+import json
 import os
 from pathlib import Path
 
@@ -7,7 +8,7 @@ from nightowl.data.dataset import read_source
 from nightowl.data.manifest import Box
 from nightowl.errors import DataError
 from nightowl.params import DataParams
-from tests.datasets import Sample, a_dataset, write_text, write_yolo_dataset
+from tests.datasets import Sample, a_dataset, write_coco_dataset, write_text, write_yolo_dataset
 
 
 def test_boxes_come_in_pixels_and_images_in_order_of_path(tmp_path: Path) -> None:
@@ -41,8 +42,11 @@ def test_boxes_are_the_same_in_memory_and_in_a_manifest(tmp_path: Path) -> None:
 
 
 def test_a_box_beyond_what_a_number_can_say_is_quarantined_and_the_rest_kept(tmp_path: Path) -> None:
-    root = write_yolo_dataset(tmp_path, a_dataset())
-    write_text(root / "labels" / "train" / "train000.txt", "0 1e308 0.5 1e308 0.2\n0 0.5 0.5 0.2 0.2\n")
+    root = write_coco_dataset(tmp_path, a_dataset())
+    path = root / "annotations" / "instances_train.json"
+    values = json.loads(path.read_text())
+    endless = values["annotations"][0] | {"id": 99, "bbox": [1e308, 5, 1e308, 5]}
+    write_text(path, json.dumps(values | {"annotations": [*values["annotations"], endless]}))
     dataset = read_source(root, DataParams())
     assert [len(image.boxes) for image in dataset.images if "train000" in image.path] == [1]
     assert [(finding.kind, finding.action) for finding in dataset.findings] == [("out_of_frame_box", "box quarantined")]

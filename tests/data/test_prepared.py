@@ -54,9 +54,21 @@ def test_more_broken_images_than_allowed_stop_it() -> None:
     with pytest.raises(DataError) as raised:
         require_usable(prepared, 0.1)
     assert str(raised.value) == (
-        "13.3% of the images are broken, at most 10.0% are allowed (params prepare.max_quarantined_fraction): "
+        "13.3% of the images (4 of 30) cannot be read or lost a label, at most 10.0% are allowed "
+        "(params prepare.max_quarantined_fraction): "
         "4 unreadable_image; first: 000.jpg: truncated; repair the data or raise the limit"
     )
+
+
+def test_an_image_counts_once_among_the_broken_and_what_breaks_nothing_does_not() -> None:
+    lost, outside = Box(0, 5, 5, 5, 9), Box(0, 90, 5, 99, 9)
+    boxes = {"001.jpg": (GOOD, lost, lost, outside), "002.jpg": (GOOD, GOOD), "003.jpg": (outside, GOOD)}
+    stray = Finding(kind="label_without_image", path="x.txt", detail="no image", action="left out")
+    prepared = prepare(with_boxes(a_manifest(), boxes), [stray], {"000.jpg": "truncated"})
+    with pytest.raises(
+        DataError, match=r"10\.0% of the images \(3 of 30\) .*: 1 out_of_frame_box, 1 unreadable_image, 1 zero_ar"
+    ):
+        require_usable(prepared, 0.05)
 
 
 @pytest.mark.parametrize(

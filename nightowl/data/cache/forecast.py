@@ -15,6 +15,7 @@ from nightowl.errors import StorageError
 from nightowl.progress import untracked
 
 _ONE_IN, _AT_MOST = 32, 32
+_FEWEST = 8  # a time by fewer is that of the first image, which is made cold
 _SPARE_BYTES = 16 << 20  # left on the disk for indexes and for others
 
 
@@ -28,11 +29,11 @@ class Forecast:
     seconds: float
 
     def __str__(self) -> str:
-        basis = "1 image" if self.num_sampled == 1 else f"{self.num_sampled} images"
-        return (
-            f"preparing {self.num_images} images: {gigabytes(self.num_bytes)}, about {self.seconds:.0f} s (judged by {basis} "
-            "made first)"
-        )
+        images = "1 image" if self.num_images == 1 else f"{self.num_images} images"
+        said = f"preparing {images}: {gigabytes(self.num_bytes)}"
+        if self.num_sampled < _FEWEST:
+            return said
+        return f"{said}, about {self.seconds:.0f} s (judged by {self.num_sampled} images made first)"
 
 
 def forecast(images: Sequence[Image], form: Form, raw_bytes: int, prepare: Callable[[Image], bytes]) -> Forecast:

@@ -20,7 +20,7 @@ from nightowl.files import open_regular
 from nightowl.params import DataParams
 
 _SPLIT_WORD = re.compile(r"(?<![a-z])(train|valid|validation|val|test)(?![a-z])")
-_ROBOFLOW = "_annotations.coco.json"
+ROBOFLOW = "_annotations.coco.json"
 _PEEK_BYTES = 1 << 20
 _PROBES = 50
 _CROWD = {"none": False, "0": False, "0.0": False, "false": False, "1": True, "1.0": True, "true": True}
@@ -68,7 +68,7 @@ def _files(root: Path, params: DataParams) -> list[Path]:
     if params.annotations is not None:
         candidates = [*require_folder(root, params.annotations, "params data.annotations").glob("*.json")]
     else:
-        candidates = [*root.glob("*.json"), *root.glob("annotations/*.json"), *root.glob(f"*/{_ROBOFLOW}")]
+        candidates = [*root.glob("*.json"), *root.glob("annotations/*.json"), *root.glob(f"*/{ROBOFLOW}")]
     found = sorted(path for path in candidates if _looks_like_coco(path))
     instances = [path for path in found if path.name.startswith("instances_")]
     return instances or found  # beside instances_*, the official set has captions_*, person_keypoints_* and the like
@@ -91,7 +91,7 @@ def _parsed(root: Path, params: DataParams) -> list[CocoFile]:
     paths = _files(root, params)
     if not paths:
         raise DataError(
-            f"{root}: no COCO file; expected annotations/*.json, */{_ROBOFLOW} or *.json with `images`, `annotations` and "
+            f"{root}: no COCO file; expected annotations/*.json, */{ROBOFLOW} or *.json with `images`, `annotations` and "
             f"`categories`; it holds {content_of(root)}; params data.annotations may name the file"
         )
     of_param = {name: split for split, name in params.splits.items()}

@@ -7,8 +7,8 @@ found; `data.layout` in params decides.
 from collections.abc import Callable
 from pathlib import Path
 
-from nightowl.data.formats.coco import coco_evidence, list_coco
-from nightowl.data.formats.listing import Layout, Listing, content_of
+from nightowl.data.formats.coco import ROBOFLOW, coco_evidence, list_coco
+from nightowl.data.formats.listing import SPLIT_NAMES, Layout, Listing, content_of
 from nightowl.data.formats.name_lists import split_by_lists, split_lists
 from nightowl.data.formats.voc import list_voc, voc_evidence
 from nightowl.data.formats.yolo import list_yolo, yolo_evidence
@@ -21,6 +21,8 @@ _EVIDENCE: dict[Layout, Callable[[Path, DataParams], list[str]]] = {
     "voc": voc_evidence,
 }
 _READERS: dict[Layout, Callable[[Path, DataParams], Listing]] = {"yolo": list_yolo, "coco": list_coco, "voc": list_voc}
+_PARTS = ("annotations", "labels", "images", "jpegimages")
+_SPLIT_FOLDERS = frozenset(name for names in SPLIT_NAMES.values() for name in names)
 _EXPECTED = (
     "a YOLO data.yaml with `names` and `train`; COCO JSON in annotations/ or */_annotations.coco.json; or a folder of VOC XML "
     "files beside one of images"
@@ -82,7 +84,14 @@ def require_source(root: Path) -> None:
     if not root.exists():
         raise DataError(f"{root}: no such folder; expected the folder of a data set")
     if not root.is_dir():
-        raise DataError(f"{root}: expected the folder of a data set, found a file; name the folder that holds it")
+        raise DataError(f"{root}: expected the folder of a data set, found a file; name its folder: {folder_of(root)}")
+
+
+def folder_of(file: Path) -> Path:
+    """The folder of the data set that `file` belongs to, judged by its name: descriptions lie in it, annotations one below."""
+    folder = file.absolute().parent
+    within = folder.name.lower() in _PARTS or (folder.name.lower() in _SPLIT_FOLDERS and file.name == ROBOFLOW)
+    return folder.parent if within else folder
 
 
 def _first(listing: Listing) -> str:

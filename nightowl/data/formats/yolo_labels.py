@@ -1,6 +1,7 @@
 """YOLO label files: one object a line, `class cx cy w h` or `class x1 y1 x2 y2 x3 y3 …`, in fractions of the image's sides.
 
-A byte order mark, CRLF, commas between the numbers, tabs and `0.0` for a class are tolerated; the first three are said.
+A byte order mark, CRLF, commas between the numbers, tabs and `0.0` for a class are tolerated; the first three are said. Of
+points (a polygon, or the four corners of an oriented box) the upright box around them is taken, which is said of four.
 A line that cannot be read, whose class id is outside the names, or whose name is not among those of params, is a finding and is
 left out; a file that cannot be read quarantines its image.
 """
@@ -18,6 +19,9 @@ from nightowl.data.formats.listing import is_image, relative
 from nightowl.data.manifest import Box
 from nightowl.files import read_regular
 
+# Twice the image's side: what reaches beyond it was not meant as a fraction.
+_FARTHEST = 2.0
+_OBB_FIELDS = 9
 # Text files that annotation tools leave among label files.
 _NOT_LABELS = re.compile(r"(classes|notes|obj|README.*|train|val|valid|test)\.(txt|names)", re.IGNORECASE)
 
@@ -86,6 +90,8 @@ def parse_line(line: str) -> Box | str:
         return "expected numbers"
     if not all(map(math.isfinite, (class_number, *values))):
         return "expected finite numbers"
+    if len(values) >= 4 and max(map(abs, values)) > _FARTHEST:
+        return f"expected fractions of the image's sides (0 to 1), found {max(values, key=abs):g}; are these pixels?"
     if not class_number.is_integer():
         return f"expected a whole class id, found {class_number}"
     if len(values) == 4:
@@ -116,6 +122,9 @@ def _oddities(content: bytes) -> list[str]:
         "begin with a byte order mark": content.startswith(BOM_UTF8),
         "end their lines in CRLF": b"\r\n" in content,
         "have commas between the numbers": b"," in content,
+        "have objects of four corners, like oriented boxes (OBB), of which the upright box is taken": any(
+            len(line.replace(b",", b" ").split()) == _OBB_FIELDS for line in content.splitlines()
+        ),
     }
     return [what for what, is_so in odd.items() if is_so]
 

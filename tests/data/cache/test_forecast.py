@@ -41,6 +41,7 @@ def test_a_few_images_taken_evenly_stand_for_all(num: int, sampled: int, why: st
 
 
 def test_it_says_bytes_seconds_and_their_basis() -> None:
+    assert str(Forecast(24, 1, 1_400_000, 74.0)) == "preparing 24 images: 1.4 MB", "the first image is no measure of the others"
     assert str(Forecast(4_000, 32, 3_700_000_000, 41.2)) == (
         "preparing 4000 images: 3.7 GB, about 41 s (judged by 32 images made first)"
     )

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from nightowl.data.formats.detect import detect, list_source
+from nightowl.data.formats.detect import detect, folder_of, list_source
 from nightowl.errors import DataError
 from nightowl.params import DataParams
 from tests.datasets import (
@@ -55,11 +55,20 @@ def test_no_such_path_and_a_file_and_an_empty_folder(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"gone: no such folder; expected the folder of a data set"):
         detect(tmp_path / "gone", AUTO)
     file = write_text(tmp_path / "data.zip", "x")
-    with pytest.raises(DataError, match=r"data\.zip: expected the folder of a data set, found a file"):
+    with pytest.raises(DataError, match=r"data\.zip: expected the folder of a data set, found a file") as raised:
         detect(file, AUTO)
+    assert str(raised.value).endswith(f"name its folder: {tmp_path}")
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match="no known layout: it holds nothing"):
         detect(tmp_path / "empty", AUTO)
+
+
+@pytest.mark.parametrize(
+    "file",
+    ["data.yaml", "all.json", "annotations/instances_train.json", "train/_annotations.coco.json", "Annotations/a.xml"],
+)
+def test_a_file_of_a_data_set_is_told_which_folder_to_name(file: str) -> None:
+    assert folder_of(Path("/data/line-3") / file) == Path("/data/line-3")
 
 
 @pytest.mark.parametrize(

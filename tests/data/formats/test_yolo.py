@@ -188,6 +188,8 @@ def test_a_line_becomes_a_box(line: str, box: Box, reason: str) -> None:
         ("0 nan 0.5 0.25 0.5", "expected finite numbers"),
         ("0 inf 0.5 0.25 0.5", "expected finite numbers"),
         ("0.5 0.5 0.5 0.25 0.5", "expected a whole class id, found 0.5"),
+        ("0 320 240 50 50", "expected fractions of the image's sides (0 to 1), found 320; are these pixels?"),
+        ("0 10 -700 50 50 20 30", "found -700; are these pixels?"),
     ],
 )
 def test_a_line_that_cannot_be_read_says_why(line: str, fault: str) -> None:
@@ -216,6 +218,11 @@ def test_byte_order_mark_crlf_and_empty_lines_are_tolerated(tmp_path: Path, labe
         (lambda text: "\ufeff" + text, "2 label files begin with a byte order mark; read all the same"),
         (lambda text: text.replace("\n", "\r\n"), "2 label files end their lines in CRLF; read all the same"),
         (lambda text: text.replace(" ", ", "), "2 label files have commas between the numbers; read all the same"),
+        (
+            lambda text: text + "0 .5 .5 .1 .1 .2 .3 .4 .5\n",
+            "2 label files have objects of four corners, like oriented boxes (OBB), of which the upright box is taken; "
+            "read all the same",
+        ),
     ],
 )
 def test_an_unusual_form_is_said_once_with_the_number_of_files(
