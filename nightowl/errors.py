@@ -19,6 +19,7 @@ A message says what was expected, what was found, where, and what to do.
 """
 
 import errno
+from pathlib import Path
 
 
 class NightowlError(Exception):
@@ -101,6 +102,16 @@ def explain_os_error(error: OSError) -> StorageError | None:
         return None
     where = f"{_shortened(str(error.filename))}: " if error.filename else ""
     return StorageError(f"{where}{advice}")
+
+
+def remedy(path: Path) -> str:
+    """What to do where this file of a checkout is not there: pin what lies in inputs/NAME, run the stage of out/NAME/STAGE."""
+    match path.parts:
+        case (*_, "out", name, stage, _):
+            return f"run that stage first: dvc repro {stage}@{name}"
+        case (*_, "inputs", name, _):
+            return f"pin the inputs first: nightowl inputs pin {name} --source PATH"
+    return "pin the inputs first: nightowl inputs pin NAME --source PATH"
 
 
 def _shortened(name: str, length: int = 300) -> str:

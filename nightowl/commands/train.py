@@ -17,9 +17,14 @@ def train(
     """Train NAME and publish its weights, or go on where it was stopped."""
     from nightowl.commands.foreground import run_in_foreground
     from nightowl.commands.place import workspace_of
+    from nightowl.errors import DataError, remedy
 
-    root = workspace_of(name).root
+    workspace = workspace_of(name)
+    for needed in (workspace.base, workspace.dataset):  # before the seconds that libraries take
+        if not needed.exists():
+            raise DataError(f"{needed}: not there; {remedy(needed)}")
     given = {"NPROC": nproc, "NNODES": nnodes, "NODE_RANK": node_rank, "RENDEZVOUS": rendezvous}
     os.environ.update({f"NIGHTOWL_{key}": str(value) for key, value in given.items() if value is not None})
     stage = "train" if not node_rank else "train_join"
-    raise typer.Exit(run_in_foreground([sys.executable, "-m", f"nightowl.stages.{stage}", name], root))
+    command = [sys.executable, "-m", "nightowl.starting", f"nightowl.stages.{stage}", name]
+    raise typer.Exit(run_in_foreground(command, workspace.root))

@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
-from nightowl.errors import DataError
+from nightowl.errors import DataError, remedy
 from nightowl.files import write_atomic
 
 Kind = Literal[
@@ -112,7 +112,7 @@ def read_findings(path: Path) -> list[Finding]:
     try:
         return _FINDINGS.validate_json(path.read_bytes())
     except FileNotFoundError:
-        raise DataError(f"{path}: no pinned findings; pin the inputs first: nightowl inputs pin DETECTOR") from None
+        raise DataError(f"{path}: no pinned findings; {remedy(path)}") from None
     except ValueError as error:
         raise DataError(
             f"{path}: not a list of findings ({' '.join(str(error).split())[:200]}); pin the inputs again"

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
-from nightowl.errors import DataError
+from nightowl.errors import DataError, remedy
 from nightowl.files import canonical_json, sha256_bytes, write_atomic
 
 Split = Literal["train", "val", "test"]
@@ -104,7 +104,7 @@ def read_manifest(path: Path) -> Manifest:
     try:
         lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
     except FileNotFoundError:
-        raise DataError(f"{path}: no such manifest; pin the inputs first: nightowl inputs pin DETECTOR") from None
+        raise DataError(f"{path}: no such manifest; {remedy(path)}") from None
     try:
         header = json.loads(lines[0])
         if header["format"] != FORMAT:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from nightowl.errors import DataError
+from nightowl.errors import DataError, remedy
 from nightowl.evaluation.holdout import Holdout, is_same
 from nightowl.files import write_atomic
 from nightowl.records import Record
@@ -86,7 +86,7 @@ def read_history(path: Path) -> tuple[Spent, ...]:
     try:
         return _HISTORY.validate_json(path.read_bytes())
     except FileNotFoundError:
-        raise DataError(f"{path}: no pinned decisions; pin the inputs first: nightowl inputs pin DETECTOR") from None
+        raise DataError(f"{path}: no pinned decisions; {remedy(path)}") from None
     except ValueError as error:
         reason = " ".join(str(error).split())
         raise DataError(f"{path}: not a list of decisions ({reason}); pin the inputs again") from error

@@ -3,7 +3,7 @@ holds it."""
 
 from pathlib import Path
 
-from nightowl.errors import DataError
+from nightowl.errors import DataError, remedy
 from nightowl.evaluation.instrument import Instrument
 from nightowl.files import write_atomic
 from nightowl.records import Record
@@ -39,7 +39,7 @@ def read_champion(path: Path) -> ChampionRecord | None:
     try:
         content = path.read_bytes()
     except FileNotFoundError:
-        raise DataError(f"{path}: no pinned champion; pin the inputs first: nightowl inputs pin DETECTOR") from None
+        raise DataError(f"{path}: no pinned champion; {remedy(path)}") from None
     if content.strip() == b"null":
         return None
     try:

@@ -94,8 +94,7 @@ def _values(images: Sequence[Image], rule: SliceRule, facts: SliceFacts) -> Mapp
         return {path: match.group(match.re.groups and 1) or "" for path, match in found.items() if match}
     if rule.name not in facts.columns:
         raise DataError(
-            f"params evaluate.slices: {rule.name}: column {rule.column} of {rule.table} is not pinned; pin the inputs again: "
-            "nightowl inputs pin DETECTOR"
+            f"params evaluate.slices: {rule.name}: column {rule.column} of {rule.table} is not pinned; pin the inputs again"
         )
     column = facts.columns[rule.name]
     return {image.path: column[image.path] for image in images if column.get(image.path)}

@@ -40,6 +40,7 @@ def main(stage: str, run: Run) -> NoReturn:
     """Run `stage` for the detector named on the command line, in the current folder, and exit."""
     if len(sys.argv) != 2:
         sys.exit(f"usage: python -m nightowl.stages.{stage} DETECTOR")
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # it may have been held, or ignored, until here
     ask_for_signal_when_parent_ends(signal.SIGTERM)  # a killed DVC must not leave a training that nobody waits for
     code = execute(stage, run, Path.cwd(), sys.argv[1])
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # all is said: a request to stop that comes late has nothing to stop
@@ -62,7 +63,7 @@ def execute(stage: str, run: Run, root: Path, detector: str) -> int:
         spare.unlink(missing_ok=True)
         workspace.leader(stage).unlink(missing_ok=True)
     if outcome.status != "done":
-        print(outcome.message, file=sys.stderr)
+        print(f"nightowl: {outcome.message}", file=sys.stderr)
     return outcome.exit_code
 
 
@@ -111,4 +112,4 @@ def _watchers(settings: Settings) -> list[NoticeWatcher]:
 
 
 def _preempt(notices: Notices, signum: int, frame: FrameType | None) -> NoReturn:
-    raise Preempted(f"{notices.reason() or 'asked to stop (SIGTERM)'}; run it again and it goes on")
+    raise Preempted(f"{notices.reason() or 'asked to stop'}; run it again and it goes on")

@@ -17,7 +17,7 @@ from nightowl.data.looks import looks_of
 from nightowl.data.manifest import read_manifest, write_manifest
 from nightowl.data.prepared import Beside, prepare, require_usable
 from nightowl.data.source import source_folder
-from nightowl.errors import DataError
+from nightowl.errors import DataError, remedy
 from nightowl.files import write_atomic, write_record
 from nightowl.params import Params
 from nightowl.settings import home_of
@@ -50,7 +50,7 @@ def read_previous(path: Path) -> DatasetFigures | None:
     try:
         return TypeAdapter(DatasetFigures | None).validate_json(path.read_bytes())
     except FileNotFoundError:
-        raise DataError(f"{path}: not pinned; run: nightowl inputs pin DETECTOR") from None
+        raise DataError(f"{path}: not pinned; {remedy(path)}") from None
     except ValueError as error:
         raise DataError(f"{path}: not the figures of a data set ({error}); pin the inputs again") from error
 

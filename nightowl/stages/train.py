@@ -31,7 +31,7 @@ from nightowl.training.job import train_on
 from nightowl.training.launch import Hosts, train_in_ranks
 from nightowl.training.memory_use import memory_in_words
 from nightowl.training.plan import arguments
-from nightowl.training.progress import results_csv
+from nightowl.training.progress import Progress, results_csv
 from nightowl.training.record import training_record
 from nightowl.training.state import compute_of, progress_of
 from nightowl.training.stopping import SignalStop
@@ -48,7 +48,9 @@ def run(params: Params, workspace: Workspace, out: Path) -> None:
     base, dataset = pinned(workspace)
     identity = identity_of(params, workspace, base)
     state = _finished(workspace, identity)
-    if state is None:
+    if state is not None:
+        print(_nothing_to_train(progress_of(state), workspace.settings))
+    else:
         refuse_barred(dataset, read_golden(workspace.golden), read_golden(workspace.barred))
         if workspace.settings.nproc * workspace.settings.nnodes > 1:
             prepared(params, workspace, dataset, base)  # before there are ranks that would wait for one another
@@ -59,6 +61,15 @@ def run(params: Params, workspace: Workspace, out: Path) -> None:
     if state is None:
         raise StageFailed("train: ended, but its last state is not among the checkpoints; run it again")
     _publish(params, dataset, base, state, out)
+
+
+def _nothing_to_train(progress: Progress, settings: Settings) -> str:
+    ranks = settings.nproc * settings.nnodes
+    unused = f"; the {ranks} ranks were not needed" if ranks > 1 else ""
+    return (
+        f"this training is finished ({progress.epoch} epochs, the best is {progress.best_epoch}): nothing is left to train, "
+        f"its weights are published again{unused}. To train anew, change what it is made of: params (train.seed will do) or data"
+    )
 
 
 def _finished(workspace: Workspace, identity: Identity) -> State | None:

@@ -1,5 +1,6 @@
 """A further host of a training: its ranks join those of host 0, which commits and publishes."""
 
+import signal
 import sys
 from pathlib import Path
 
@@ -26,8 +27,9 @@ def run(root: Path, detector: str) -> None:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # it may have been held, or ignored, until here
     try:
         (prepare if sys.argv[2:] == ["--prepare"] else run)(Path.cwd(), sys.argv[1])
     except NightowlError as error:
-        print(error, file=sys.stderr)
+        print(f"nightowl: {error}", file=sys.stderr)
         sys.exit(error.exit_code)

@@ -77,7 +77,7 @@ def main() -> NoReturn:
 
 
 def _preempt(signum: int, frame: FrameType | None) -> NoReturn:
-    raise Preempted("asked to stop (SIGTERM); run it again and it goes on")
+    raise Preempted("asked to stop; run it again and it goes on")
 
 
 if __name__ == "__main__":

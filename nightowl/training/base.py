@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Literal
 
-from nightowl.errors import WeightsError
+from nightowl.errors import WeightsError, remedy
 from nightowl.records import Record
 
 
@@ -20,7 +20,7 @@ def read_base(path: Path) -> BaseWeights:
     try:
         return BaseWeights.model_validate_json(path.read_bytes())
     except FileNotFoundError:
-        raise WeightsError(f"{path}: no pinned base weights; run: nightowl inputs pin DETECTOR") from None
+        raise WeightsError(f"{path}: no pinned base weights; {remedy(path)}") from None
     except ValueError as error:
         raise WeightsError(
             f"{path}: not a record of base weights ({' '.join(str(error).split())}); pin the inputs again"

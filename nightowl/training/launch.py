@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -64,9 +65,9 @@ def train_in_ranks(root: Path, detector: str, hosts: Hosts) -> None:
         environment = {**_meeting_on(hosts), **os.environ, REPORTS: reports}
         environment.setdefault("OMP_NUM_THREADS", "1")
         agent = subprocess.Popen(command(detector, hosts), cwd=root, env=environment, start_new_session=True)
-        with agent, _stops_passed_on(agent):
+        with agent, _stops_passed_on(agent) as asked:
             code = wait(agent)
-        _conclude(code, read_reports(Path(reports)))
+        _conclude(code, read_reports(Path(reports)), asked.is_set())
 
 
 def command(detector: str, hosts: Hosts) -> list[str]:
@@ -108,33 +109,35 @@ def read_reports(folder: Path) -> list[RankReport]:
     return sorted(reports, key=lambda each: each.rank)
 
 
-def _conclude(code: int, reports: list[RankReport]) -> None:
+def _conclude(code: int, reports: list[RankReport], asked: bool = False) -> None:
+    """`asked`: to stop; ranks that had not begun then end without a word."""
     failed = [each for each in reports if not each.preempted]
     if failed:
         raise StageFailed("; ".join(dict.fromkeys(each.message for each in failed)))
     if reports:
         raise Preempted(reports[0].message)
+    if code != 0 and asked:
+        raise Preempted("asked to stop before the ranks had begun; run it again and it goes on")
     if code != 0:
         raise StageFailed(f"a rank ended with exit code {code}, without a word; what it wrote is above; run it again")
 
 
 @contextmanager
-def _stops_passed_on(agent: "subprocess.Popen[bytes]") -> Iterator[None]:
+def _stops_passed_on(agent: "subprocess.Popen[bytes]") -> Iterator[threading.Event]:
     """SIGTERM and SIGINT go to the ranks, and only there: this process ends when they have. Once: asked again, torchrun would
     end ranks that still save."""
-    asked = False
+    asked = threading.Event()
 
     def pass_on(number: int, frame: FrameType | None) -> None:
-        nonlocal asked
-        if asked:
+        if asked.is_set():
             say_at_once(ALREADY)
             return
-        asked = True
+        asked.set()
         agent.send_signal(signal.SIGTERM)
 
     before = {number: signal.signal(number, pass_on) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
-        yield
+        yield asked
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -32,7 +32,7 @@ class SignalStop:
         self._received: list[signal.Signals] = []
 
     def reason(self) -> str | None:
-        return f"asked to stop ({self._received[0].name})" if self._received else None
+        return "asked to stop" if self._received else None
 
     @contextmanager
     def listening(self) -> Iterator["SignalStop"]:

@@ -142,14 +142,20 @@ def test_the_weights_say_nothing_of_the_machine(trained: tuple[Workspace, Path])
     assert b"nightowl-ultralytics" not in content
 
 
-def test_a_finished_training_is_reused(trained: tuple[Workspace, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_finished_training_is_reused_and_that_is_said(
+    trained: tuple[Workspace, Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     def not_again(*_: object) -> None:
         raise AssertionError("trained again")
 
     workspace, out = trained
     monkeypatch.setattr(stage, "train_on", not_again)
-    again = run(make_params(epochs=2, close_mosaic_epochs=1), workspace, "again")
+    settings = workspace.settings.model_copy(update={"nproc": 2})
+    again = run(make_params(epochs=2, close_mosaic_epochs=1), replace(workspace, settings=settings), "again")
     assert sha256_file(again / "best.pt") == sha256_file(out / "best.pt")
+    said = capsys.readouterr().out
+    assert said.count("\n") == 1 and said.startswith("this training is finished (2 epochs")
+    assert "the 2 ranks were not needed" in said and "To train anew" in said
 
 
 def test_how_it_was_computed_is_in_the_record(trained: tuple[Workspace, Path]) -> None:
@@ -290,7 +296,11 @@ def test_yolo26_is_validated_and_delivered_with_its_nms_free_head(tmp_path: Path
 @pytest.mark.parametrize(
     ("prepare", "error", "message"),
     [
-        (lambda w: w.base.unlink(), WeightsError, r"base\.json: no pinned base weights; run: nightowl inputs pin"),
+        (
+            lambda w: w.base.unlink(),
+            WeightsError,
+            r"base\.json: no pinned base weights; pin the inputs first: nightowl inputs pin",
+        ),
         (lambda w: w.base.write_text("{}"), WeightsError, r"base\.json: not a record of base weights"),
         (lambda w: w.dataset.unlink(), DataError, r"dataset\.jsonl: no such manifest"),
         (

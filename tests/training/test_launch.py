@@ -17,7 +17,7 @@ from nightowl.training import agent
 from nightowl.training.launch import Hosts, RankReport, _conclude, _stops_passed_on, command
 
 FAILED = RankReport(rank=1, preempted=False, message="out of memory in training with one image")
-STOPPED = RankReport(rank=0, preempted=True, message="asked to stop (SIGTERM); run it again and it goes on")
+STOPPED = RankReport(rank=0, preempted=True, message="asked to stop; run it again and it goes on")
 
 
 def test_one_host_meets_by_itself() -> None:
@@ -49,6 +49,12 @@ def test_several_hosts_without_a_place_to_meet_are_refused() -> None:
 def test_how_ranks_ended_is_told(code: int, reports: list[RankReport], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         _conclude(code, reports)
+
+
+def test_ranks_that_were_stopped_before_they_began_have_not_failed() -> None:
+    with pytest.raises(Preempted, match="before the ranks had begun"):
+        _conclude(-15, [], asked=True)
+    _conclude(0, [], asked=True)  # asked too late: all was trained
 
 
 def test_ranks_that_save_are_not_asked_twice(capfd: pytest.CaptureFixture[str]) -> None:
