@@ -68,7 +68,7 @@ def _nothing_to_train(progress: Progress, settings: Settings) -> str:
     unused = f"; the {ranks} ranks were not needed" if ranks > 1 else ""
     return (
         f"this training is finished ({progress.epoch} epochs, the best is {progress.best_epoch}): nothing is left to train, "
-        f"its weights are published again{unused}. To train anew, change what it is made of: params (train.seed will do) or data"
+        f"its weights are published again{unused}. To train anew, change its params (train.seed will do) or data"
     )
 
 
