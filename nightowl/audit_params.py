@@ -40,6 +40,8 @@ class AuditPolicies(Section):
     name_twins: Say = "allow"
     decomposed_name: Say = "allow"
     label_format: Say = "allow"
+    unread_kind: Say = "allow"
+    size_mismatch: Policy = "allow"
     lying_extension: Policy = "allow"
     exif_rotation: Policy = "allow"
     sixteen_bit_image: Policy = "allow"

@@ -78,15 +78,16 @@ def assemble(root: Path, listing: Listing, measured: Mapping[str, Size | str], p
         raise DataError(f"none of {len(faults)} images can be read; first: {unreadable[0].path}: {unreadable[0].detail}")
     groups = read_groups(root.absolute(), params, [image.path for image in usable])
     splits, rule = take_splits({image.path: image.split for image in usable}, params, groups)
-    images, endless = [], list[Finding]()
+    images, odd = [], list[Finding]()
     for image in sorted(usable, key=lambda image: image.path):
         size = measured[image.path]
         assert isinstance(size, Size)
         scaled = [_scaled(box, size if listing.unit == "fractions" else Size(1, 1)) for box in image.boxes]
         boxes = tuple(box for box in scaled if all(map(math.isfinite, box[1:5])))
-        endless += [_endless(image.path)] * (len(scaled) - len(boxes))
+        odd += [_endless(image.path)] * (len(scaled) - len(boxes))
+        odd += [_mismatch(image.path, image.said, size)] if image.said not in (None, size) else []
         images.append(SourceImage(image.path, size, splits[image.path], boxes))
-    findings = sorted((*listing.findings, *unreadable, *overlaps, *endless), key=lambda f: (f.kind, f.path, f.detail))
+    findings = sorted((*listing.findings, *unreadable, *overlaps, *odd), key=lambda f: (f.kind, f.path, f.detail))
     return SourceDataset(listing.layout, listing.classes, tuple(images), tuple(findings), listing.description, rule)
 
 
@@ -94,6 +95,14 @@ def _endless(path: str) -> Finding:
     """A box of finite numbers so large that its corners in pixels are not."""
     detail = "a box reaches farther than a number can say"
     return Finding(kind="out_of_frame_box", path=path, detail=detail, action="box quarantined")
+
+
+def _mismatch(path: str, said: Size | None, size: Size) -> Finding:
+    """An image that is not as large as its labels say."""
+    assert said is not None
+    turned = ": stored so, and turned by its EXIF orientation?" if said == size[::-1] else ""
+    detail = f"its labels say {said.width}x{said.height}, the image is {size.width}x{size.height}{turned}"
+    return Finding(kind="size_mismatch", path=path, detail=detail, action="kept")
 
 
 def _scaled(box: Box, scale: Size) -> Box:

@@ -8,7 +8,7 @@ from nightowl.data.dataset import read_source
 from nightowl.data.manifest import Box
 from nightowl.errors import DataError
 from nightowl.params import DataParams
-from tests.datasets import Sample, a_dataset, write_coco_dataset, write_text, write_yolo_dataset
+from tests.datasets import Sample, a_dataset, write_coco_dataset, write_text, write_voc_dataset, write_yolo_dataset
 
 
 def test_boxes_come_in_pixels_and_images_in_order_of_path(tmp_path: Path) -> None:
@@ -39,6 +39,38 @@ def test_boxes_are_the_same_in_memory_and_in_a_manifest(tmp_path: Path) -> None:
     write_text(root / "labels" / "train" / "train000.txt", "0 0.33333333 0.5 0.2 0.2\n")
     boxes = [box for image in read_source(root, DataParams()).images for box in image.boxes]
     assert all(value == round(value, 3) for box in boxes for value in box[1:5])
+
+
+@pytest.mark.parametrize(
+    ("width", "height", "said", "reason"),
+    [
+        (64, 48, None, "as it is"),
+        (640, 480, "its labels say 640x480, the image is 64x48", "labelled at another size"),
+        (
+            48,
+            64,
+            "its labels say 48x64, the image is 64x48: stored so, and turned by its EXIF orientation?",
+            "labelled unturned",
+        ),
+        (0, 0, None, "tools write zeros for what they do not know"),
+        (None, "", None, "not said"),
+    ],
+)
+def test_a_size_in_labels_that_is_not_the_images_is_a_finding(
+    tmp_path: Path, width: object, height: object, said: str | None, reason: str
+) -> None:
+    coco = write_coco_dataset(tmp_path / "coco", a_dataset())
+    path = coco / "annotations" / "instances_train.json"
+    values = json.loads(path.read_text())
+    values["images"][0].update(width=width, height=height)
+    write_text(path, json.dumps(values))
+    voc = write_voc_dataset(tmp_path / "voc", a_dataset())
+    xml = voc / "Annotations" / "train000.xml"
+    size = f"<annotation><size><width>{width}</width><height>{height}</height></size>"
+    write_text(xml, xml.read_text().replace("<annotation>", size))
+    for root in (coco, voc):
+        found = [(f.kind, f.detail, f.action) for f in read_source(root, DataParams()).findings]
+        assert found == ([("size_mismatch", said, "kept")] if said else []), reason
 
 
 def test_a_box_beyond_what_a_number_can_say_is_quarantined_and_the_rest_kept(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from nightowl.data.findings import Action, Finding, Kind
 from nightowl.data.formats.classes import check_names, class_order, not_among
-from nightowl.data.formats.listing import Labelled, Listing, content_of, inside, read_text, relative, require_folder
+from nightowl.data.formats.listing import Labelled, Listing, content_of, inside, read_text, relative, require_folder, said_size
 from nightowl.data.manifest import SPLITS, Box, Split
 from nightowl.errors import DataError
 from nightowl.files import open_regular
@@ -196,7 +196,8 @@ def _labelled(root: Path, params: DataParams, file: CocoFile, classes: tuple[str
             findings.append(_finding("unparsable_label", paths[image_id], detail))
             continue
         boxes[image_id].append(Box(classes.index(names[number]), *corners, ignore=crowd))
-    return [Labelled(paths[number], file.split, tuple(found)) for number, found in boxes.items()], findings
+    said = {row["id"]: said_size(row.get("width"), row.get("height")) for row in file.images}
+    return [Labelled(paths[number], file.split, tuple(found), said[number]) for number, found in boxes.items()], findings
 
 
 def _corners(bbox: object) -> tuple[float, float, float, float] | None:

@@ -5,11 +5,13 @@ found; `data.layout` in params decides.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from nightowl.data.formats.coco import ROBOFLOW, coco_evidence, list_coco
 from nightowl.data.formats.listing import SPLIT_NAMES, Layout, Listing, content_of
 from nightowl.data.formats.name_lists import split_by_lists, split_lists
+from nightowl.data.formats.unread import unread_images
 from nightowl.data.formats.voc import list_voc, voc_evidence
 from nightowl.data.formats.yolo import list_yolo, yolo_evidence
 from nightowl.errors import DataError
@@ -54,19 +56,24 @@ def list_source(root: Path, params: DataParams) -> Listing:
     """Everything that the text files of `root` say, with the splits that lists give.
 
     Raises:
-        DataError: as `detect` does, by what a reader refuses, when there are no images or no boxes at all, or when a file's
-            name is no text.
+        DataError: as `detect` does, by what a reader refuses, when there are no images, no boxes at all or only boxes within a
+            pixel, or when a file's name is no text.
     """
     root = root.absolute()
     listing = _READERS[detect(root, params)](root, params)
     _require_utf8([*(image.path for image in listing.images), *(finding.path for finding in listing.findings)], root)
+    unread = unread_images(root, [image.path for image in listing.images])
     if not listing.images:
-        raise DataError(f"{root}: no images: {listing.description}; it holds {content_of(root)}")
+        also = "".join(f"; {finding.detail}" for finding in unread)
+        raise DataError(f"{root}: no images: {listing.description}; it holds {content_of(root)}{also}")
     if not any(image.boxes for image in listing.images):
         raise DataError(
             f"{root}: no boxes at all in {len(listing.images)} images: {listing.description}; "
             f"{_first(listing)}are the labels where this layout has them?"
         )
+    if listing.unit == "pixels" and all(max(map(abs, box[1:5])) <= 1 for image in listing.images for box in image.boxes):
+        raise DataError(f"{root}: all boxes lie within one pixel: {listing.description}; expected pixels, are these fractions?")
+    listing = replace(listing, findings=(*listing.findings, *unread))
     return split_by_lists(root, listing, split_lists(root, params, listing))
 
 

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import Literal, NoReturn
 
 from nightowl.data.findings import Finding
-from nightowl.data.images import IMAGE_SUFFIXES
+from nightowl.data.images import IMAGE_SUFFIXES, Size
 from nightowl.data.manifest import Box, Split
 from nightowl.errors import DataError
 from nightowl.files import read_regular
@@ -23,11 +23,13 @@ SPLIT_NAMES: dict[Split, tuple[str, ...]] = {"train": ("train",), "val": ("val",
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """One image as its layout lists it. An image that two splits list is there twice. Boxes are xyxy in the listing's unit."""
+    """One image as its layout lists it. An image that two splits list is there twice. Boxes are xyxy in the listing's unit;
+    `said` is the size in pixels that its labels say it has, where they say one."""
 
     path: str
     split: Split | None
     boxes: tuple[Box, ...] = ()
+    said: Size | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,15 @@ def _refuse(error: OSError) -> NoReturn:
 
 def is_image(path: Path | str) -> bool:
     return PurePosixPath(path).suffix.lower() in IMAGE_SUFFIXES
+
+
+def said_size(width: object, height: object) -> Size | None:
+    """The size that a label file says, as numbers or digits; None where it says none, as by a zero."""
+    written = [str(value).strip() for value in (width, height)]
+    if not all(text.isdecimal() for text in written):
+        return None
+    size = Size(*map(int, written))
+    return size if min(size) > 0 else None
 
 
 def names_of(path: str) -> set[str]:

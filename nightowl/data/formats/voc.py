@@ -9,6 +9,7 @@ it. An image without an XML file was not annotated and is left out; one with an 
 import math
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 from nightowl.data.findings import Finding
 from nightowl.data.formats.classes import class_order, has_control, not_among
@@ -19,9 +20,11 @@ from nightowl.data.formats.listing import (
     images_below,
     relative,
     require_folder,
+    said_size,
     split_of_folder,
     walk_files,
 )
+from nightowl.data.images import Size
 from nightowl.data.manifest import Box
 from nightowl.errors import DataError
 from nightowl.files import open_regular, read_regular
@@ -32,6 +35,13 @@ _IMAGE_FOLDERS = ("JPEGImages", "images", "Images", "imgs")
 _PEEK_BYTES = 4096
 
 NamedBox = tuple[str, Box]
+
+
+class Annotation(NamedTuple):
+    """One XML file: its boxes by name (class index not set yet), and the size that it says the image has, where it does."""
+
+    boxes: list[NamedBox]
+    said: Size | None
 
 
 def voc_evidence(root: Path, params: DataParams) -> list[str]:
@@ -68,7 +78,7 @@ def list_voc(root: Path, params: DataParams) -> Listing:
     """The data set in `root`, before lists of names. Raises DataError when parts are missing."""
     annotations, images = annotation_and_image_folders(root, params)
     by_stem, wanted = _by_stem(root, images), None if params.classes is None else class_order((), params.classes)
-    read: dict[str, list[NamedBox]] = {}
+    read: dict[str, Annotation] = {}
     findings: list[Finding] = []
     for file in walk_files(annotations):
         if file.suffix.lower() != ".xml":
@@ -77,23 +87,24 @@ def list_voc(root: Path, params: DataParams) -> Listing:
         if image is None:
             findings.append(_finding("label_without_image", relative(root, file), "no image of this name", "left out"))
             continue
-        boxes, faults = _read_xml(file, image, wanted)
+        annotation, faults = _read_xml(file, image, wanted)
         findings += faults
-        if boxes is not None:
-            read[image] = boxes
+        if annotation is not None:
+            read[image] = annotation
     findings += [
         _finding("image_without_label", image, "no XML file: not annotated", "left out") for image in sorted(by_stem.values())
     ]
-    classes = class_order(sorted({name for boxes in read.values() for name, _ in boxes}), params.classes)
+    classes = class_order(sorted({name for annotation in read.values() for name, _ in annotation.boxes}), params.classes)
     folders = [split_of_folder(image) for image in read]
     by_folder = "train" in folders and None not in folders
     listed = tuple(
         Labelled(
             image,
             split_of_folder(image) if by_folder else None,
-            tuple(box._replace(class_id=classes.index(name)) for name, box in boxes),
+            tuple(box._replace(class_id=classes.index(name)) for name, box in annotation.boxes),
+            annotation.said,
         )
-        for image, boxes in sorted(read.items())
+        for image, annotation in sorted(read.items())
     )
     description = (
         f"VOC layout: XML in {relative(root, annotations)}/, images in {relative(root, images)}/: {len(listed)} images"
@@ -134,8 +145,8 @@ def _stem(path: Path) -> str:
     return PurePosixPath(path.as_posix()).with_suffix("").as_posix()
 
 
-def _read_xml(file: Path, image: str, wanted: tuple[str, ...] | None) -> tuple[list[NamedBox] | None, list[Finding]]:
-    """The named boxes of one file (class index not set yet), or None when the file cannot be read, and the findings."""
+def _read_xml(file: Path, image: str, wanted: tuple[str, ...] | None) -> tuple[Annotation | None, list[Finding]]:
+    """What one file says, or None when the file cannot be read, and the findings."""
     try:
         content = read_regular(file)
     except OSError as error:
@@ -159,7 +170,7 @@ def _read_xml(file: Path, image: str, wanted: tuple[str, ...] | None) -> tuple[l
             findings.append(_finding("unknown_class", image, detail, "box quarantined"))
         else:
             boxes.append(box)
-    return boxes, findings
+    return Annotation(boxes, said_size(top.findtext("size/width"), top.findtext("size/height"))), findings
 
 
 def _read_object(element: ElementTree.Element) -> NamedBox | str:

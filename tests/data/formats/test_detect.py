@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from nightowl.data.formats.detect import detect, folder_of, list_source
+from nightowl.data.manifest import Box
 from nightowl.errors import DataError
 from nightowl.params import DataParams
 from tests.datasets import (
@@ -83,6 +84,13 @@ def test_a_layout_that_params_say_but_is_not_there(tmp_path: Path, layout: str, 
     (tmp_path / "x").mkdir()
     with pytest.raises(DataError, match=message + ".*it holds x/"):
         list_source(tmp_path, DataParams.model_validate({"layout": layout}))
+
+
+@pytest.mark.parametrize("write", [write_coco_dataset, write_voc_dataset])
+def test_fractions_where_pixels_are_expected_are_an_error(tmp_path: Path, write: Callable[[Path, list[Sample]], Path]) -> None:
+    root = write(tmp_path, [Sample("a", (Box(0, 0.25, 0.5, 0.75, 1.0),)), Sample("b", ())])
+    with pytest.raises(DataError, match=r"all boxes lie within one pixel: .*expected pixels, are these fractions\?"):
+        list_source(root, AUTO)
 
 
 @pytest.mark.parametrize("write", [write_yolo_dataset, write_coco_dataset, write_voc_dataset])
