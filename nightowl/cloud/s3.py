@@ -18,7 +18,7 @@ from nightowl.cloud.checksum import Verifier
 from nightowl.cloud.quick import QuickReader
 from nightowl.cloud.retry import Retrying, RetryPolicy, Transient
 from nightowl.cloud.s3_access import Access, client_options, connections, find_bucket
-from nightowl.cloud.s3_errors import explain, parse_refusal
+from nightowl.cloud.s3_errors import explain, parse_refusal, unreachable
 from nightowl.cloud.s3_page import bare, next_token, objects_on, parse_page, query_of
 from nightowl.cloud.signing import signed_headers
 from nightowl.cloud.storage import CHUNK_BYTES, ObjectChanged, Place, RemoteObject, Wanted
@@ -104,7 +104,7 @@ class S3Storage:
         except urllib3.exceptions.SSLError as error:
             raise RemoteError(f"{self.url}: no safe connection to {endpoint}: {error}; see AWS_CA_BUNDLE") from error
         except (urllib3.exceptions.HTTPError, OSError) as error:
-            raise Transient(f"{endpoint} cannot be reached ({_reason(error)})") from error
+            raise unreachable(endpoint, _reason(error)) from error
         if response.status != 200:
             self._refuse(response, key)
         return response

@@ -20,7 +20,7 @@ from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError
 
 from nightowl.cloud.bucket import Content, ObjectMissing, StoredObject, checked_key
 from nightowl.cloud.retry import Retrying, RetryPolicy, Transient
-from nightowl.cloud.s3_errors import NO_CREDENTIALS, Refusal, explain
+from nightowl.cloud.s3_errors import NO_CREDENTIALS, Refusal, explain, unreachable
 from nightowl.cloud.storage import Place
 from nightowl.errors import RemoteError
 
@@ -215,7 +215,7 @@ class S3Bucket:
             except ParamValidationError as error:
                 raise RemoteError(f"{self.url}: {self._place.bucket!r} cannot be the name of a bucket") from error
             except BotoCoreError as error:
-                raise Transient(f"{self._client.meta.endpoint_url} cannot be reached ({type(error).__name__})") from error
+                raise unreachable(self._client.meta.endpoint_url, type(error).__name__) from error
 
         return self._retrying(f"{self.url}{key or ''}", attempt)
 

@@ -5,6 +5,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from nightowl.cloud.retry import Transient
 from nightowl.cloud.storage import Place
@@ -23,6 +24,21 @@ NO_CREDENTIALS = (
     "no AWS credentials found; looked in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, the profile (AWS_PROFILE), "
     "~/.aws, and the machine's own role: name one of them"
 )
+
+
+_AWS = ".amazonaws.com"
+_ELSEWHERE = "; where the bucket is of another server than AWS, name that in the setting s3_endpoint or in AWS_ENDPOINT_URL"
+
+
+def unreachable(endpoint: str, reason: str) -> Transient:
+    """No answer from the endpoint."""
+    return Transient(f"{endpoint} cannot be reached ({reason}){elsewhere(endpoint)}")
+
+
+def elsewhere(endpoint: str) -> str:
+    """What to say when AWS does not know something: somebody may have meant another server, and not named it."""
+    host = (urlsplit(endpoint).hostname or "").removesuffix(".cn")
+    return _ELSEWHERE if host.endswith(_AWS) else ""
 
 
 @dataclass(frozen=True)
@@ -60,11 +76,14 @@ def explain(
     """`key` inside the place, or None for its listing; `region` and `endpoint` are what was asked, `action` what for."""
     action, what = (action, f"{place.url}{key}") if key is not None else ("s3:ListBucket", place.url)
     if refusal.code == "NoSuchBucket":
-        return RemoteError(f"{what}: there is no bucket {place.bucket!r} at {endpoint}; check its name and the endpoint")
+        check = elsewhere(endpoint) or " and the endpoint"
+        return RemoteError(f"{what}: there is no bucket {place.bucket!r} at {endpoint}; check its name{check}")
     if refusal.region and refusal.region != region and refusal.status in (301, 307, 400, 403):
         return RemoteError(f"{what}: the bucket is in {refusal.region}, not in {region}: set AWS_REGION={refusal.region}")
     if refusal.code in _BAD_CREDENTIALS:
-        return RemoteError(f"{what}: credentials refused: {_BAD_CREDENTIALS[refusal.code]} ({refusal.code} at {endpoint})")
+        other = elsewhere(endpoint) if refusal.code == "InvalidAccessKeyId" else ""
+        reason = f"{_BAD_CREDENTIALS[refusal.code]} ({refusal.code} at {endpoint}){other}"
+        return RemoteError(f"{what}: credentials refused: {reason}")
     if refusal.status in (401, 403):
         on = f"arn:aws:s3:::{place.bucket}" + (f"/{place.prefix}{key}" if key is not None else "")
         return RemoteError(f"{what}: access denied; the credentials in use need {action} on {on}")

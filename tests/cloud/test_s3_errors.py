@@ -1,6 +1,6 @@
 import pytest
 
-from nightowl.cloud.s3_errors import explain, parse_refusal
+from nightowl.cloud.s3_errors import explain, parse_refusal, unreachable
 from nightowl.cloud.storage import Place
 
 PLACE, ENDPOINT = Place("lines", "line-3/"), "https://s3.example"
@@ -43,6 +43,24 @@ def test_a_refusal_says_what_to_do(status: int, headers: dict[str, str], content
     message = str(explain(refusal, PLACE, "1.png", "us-east-1", ENDPOINT))
     assert message.startswith("s3://lines/line-3/1.png: ")
     assert told in message
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "hinted"),
+    [
+        ("https://s3.eu-central-1.amazonaws.com", True),
+        ("https://lines.s3.cn-north-1.amazonaws.com.cn", True),
+        ("http://minio.factory.example:9000", False),
+        ("http://amazonaws.com.example", False),
+    ],
+)
+def test_who_asked_aws_is_told_how_to_name_another_server(endpoint: str, hinted: bool) -> None:
+    refused = [
+        explain(parse_refusal(403, {}, body(code)), PLACE, None, "eu", endpoint)
+        for code in ("InvalidAccessKeyId", "NoSuchBucket")
+    ]
+    for error in (*refused, unreachable(endpoint, "name not known")):
+        assert ("name that in the setting s3_endpoint or in AWS_ENDPOINT_URL" in str(error)) is hinted
 
 
 @pytest.mark.parametrize(

@@ -196,8 +196,8 @@ def _labelled(root: Path, params: DataParams, file: CocoFile, classes: tuple[str
             findings.append(_finding("unparsable_label", paths[image_id], detail))
             continue
         boxes[image_id].append(Box(classes.index(names[number]), *corners, ignore=crowd))
-    said = {row["id"]: said_size(row.get("width"), row.get("height")) for row in file.images}
-    return [Labelled(paths[number], file.split, tuple(found), said[number]) for number, found in boxes.items()], findings
+    sizes = {_whole(row, "id"): said_size(row.get("width"), row.get("height")) for row in file.images}
+    return [Labelled(paths[number], file.split, tuple(found), sizes[number]) for number, found in boxes.items()], findings
 
 
 def _corners(bbox: object) -> tuple[float, float, float, float] | None:
