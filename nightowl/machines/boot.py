@@ -155,6 +155,8 @@ def command(job: dict[str, Any], home: Path, tree: Path) -> list[str]:
             subprocess.run(["bash", "-o", "pipefail", "-c", login], check=True)
         subprocess.run(["docker", "pull", "--quiet", image], check=True)
         where = [
+            "--user",  # the image's own could not write to the machine's disk
+            f"{os.getuid()}:{os.getgid()}",
             "-v",
             f"{home}:{home}",
             "-w",

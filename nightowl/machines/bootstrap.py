@@ -1,11 +1,12 @@
 """The user-data of a run's machines: a few lines of shell around `boot.py`.
 
-Its first line sets the hour at which the machine ends itself, whatever becomes of the rest; its last ends it when its work is
-over or has failed. The launch template says that a machine that shuts down is terminated.
+Its first line sets the hour at which the machine ends itself, whatever becomes of the rest: the same for one that boots late, and
+never further off than for the first. Its last line ends it when its work is over or has failed. The launch template says that a machine that shuts down is terminated.
 """
 
 import json
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 from nightowl.errors import SettingsError
@@ -21,7 +22,7 @@ uv==0.13.9 \\
 """
 _SHELL = """\
 #!/bin/bash
-shutdown -h +{minutes}
+left=$(( ({end} - $(date +%s)) / 60 )); shutdown -h "+$(( left < 1 ? 1 : left > {minutes} ? {minutes} : left ))"
 home="${{NIGHTOWL_NODE_HOME:-/var/lib/nightowl}}"
 mkdir -p "$home"
 cat >"$home/boot.json" <<'END_OF_FILE'
@@ -56,9 +57,10 @@ def user_data(job: Job, board: str, region: str, s3_endpoint: str | None = None)
         "python": f"{sys.version_info.major}.{sys.version_info.minor}",
         "uv": _UV,
     }
-    minutes = (job.deadline - job.submitted_at).total_seconds() / 60 + _SPARE_MINUTES
+    end = job.deadline + timedelta(minutes=_SPARE_MINUTES)
     script = _SHELL.format(
-        minutes=round(minutes),
+        end=round(end.timestamp()),
+        minutes=round((end - job.submitted_at).total_seconds() / 60),
         job=json.dumps(told, indent=1),
         boot=Path(__file__).with_name("boot.py").read_text(encoding="utf-8"),
         python=job.environment.python if job.environment.kind == "baked" else "python3",

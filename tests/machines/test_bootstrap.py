@@ -118,9 +118,27 @@ def ran(script: str, folder: Path) -> tuple[list[str], str]:
 def test_it_fits_and_its_first_line_sets_the_end() -> None:
     script = user_data(job_of(deadline=NOW + timedelta(hours=2)), BOARD, REGION)
     assert len(script.encode()) < MAX_BYTES
-    assert script.splitlines()[:2] == ["#!/bin/bash", "shutdown -h +130"]
+    assert script.startswith("#!/bin/bash\nleft=$((") and "; shutdown -h " in script.splitlines()[1]
     assert script.splitlines()[-1] == "shutdown -h now"
     assert subprocess.run(["bash", "-n"], input=script, text=True).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("boots_after_minutes", "minutes"),
+    [
+        (0, 130),  # two hours, and ten minutes for what ends it in better order
+        (90, 40),  # a late replacement ends at the same hour
+        (200, 1),  # past the end
+        (-600, 130),  # a clock that is behind
+    ],
+)
+def test_a_machine_ends_itself_at_the_same_hour_whenever_it_boots(
+    boots_after_minutes: int, minutes: int, tmp_path: Path
+) -> None:
+    script = user_data(job_of(submitted_at=NOW, deadline=NOW + timedelta(hours=2)), BOARD, REGION)
+    boots = int((NOW + timedelta(minutes=boots_after_minutes)).timestamp())
+    told = f"date() {{ echo {boots}; }}; shutdown() {{ echo $*; }}; {script.splitlines()[1]}"
+    assert subprocess.run(["bash", "-c", told], capture_output=True, text=True).stdout == f"-h +{minutes}\n"
 
 
 def test_no_variable_of_the_orchestrator_and_no_setting_is_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,7 +180,7 @@ def test_a_machine_starts_its_node_and_ends_when_that_is_done(
     calls, said = ran(user_data(job_of(), BOARD, REGION, moto_endpoint), tmp_path)
     assert (tmp_path / "home" / "told").read_text().startswith(f"node --run {RUN} --board {BOARD} --since "), said
     assert (tmp_path / "home" / "told").read_text().endswith(moto_endpoint)
-    assert calls == ["-h +730", "-h now"]
+    assert calls == ["-h +1", "-h now"]  # the job of the table is long past its end
     assert Board(bucket, RUN).failures("bootstrap") == []
 
 
@@ -253,4 +271,5 @@ def test_a_container_runs_by_its_digest_with_the_gpus_there_are(tmp_path: Path, 
     ran = commands(monkeypatch, {"nvidia-smi"})
     command = boot.command(told("container", container=image), tmp_path, tmp_path / "tree")
     assert command[-2:] == [image, "python"] and "--gpus" in command and command[command.index("-w") + 1] == f"{tmp_path}/tree"
+    assert command[command.index("--user") + 1] == f"{os.getuid()}:{os.getgid()}"
     assert "--region eu-central-1" in ran[0][-1] and ran[1] == ["docker", "pull", "--quiet", image]
