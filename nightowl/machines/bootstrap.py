@@ -1,7 +1,8 @@
 """The user-data of a run's machines: a few lines of shell around `boot.py`.
 
-Its first line sets the hour at which the machine ends itself, whatever becomes of the rest: the same for one that boots late, and
-never further off than for the first. Its last line ends it when its work is over or has failed. The launch template says that a machine that shuts down is terminated.
+Its first line sets the hour at which the machine ends itself, whatever becomes of the rest: the same hour for one that boots
+late, and never further off than for the first. Its last line ends it when its work is over or has failed. The launch template
+says that a machine that shuts down is terminated.
 """
 
 import json
