@@ -19,6 +19,8 @@ A message says what was expected, what was found, where, and what to do.
 """
 
 import errno
+from collections.abc import Iterable
+from difflib import get_close_matches
 from pathlib import Path
 
 
@@ -112,6 +114,13 @@ def remedy(path: Path) -> str:
         case (*_, "inputs", name, _):
             return f"pin the inputs first: nightowl inputs pin {name} --source PATH"
     return "pin the inputs first: nightowl inputs pin NAME --source PATH"
+
+
+def did_you_mean(given: str, known: Iterable[str], prefix: str = "") -> str:
+    """For a message about a name that is none of `known`: what was likely meant, one or two, or nothing.
+    `prefix`: of both, left out here so that it makes no names alike."""
+    near = get_close_matches(given, known, n=2)
+    return f" (did you mean {' or '.join(prefix + name for name in near)}?)" if near else ""
 
 
 def _shortened(name: str, length: int = 300) -> str:

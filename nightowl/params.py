@@ -17,7 +17,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from nightowl.audit_params import AuditParams
-from nightowl.errors import ParamsError
+from nightowl.errors import ParamsError, did_you_mean
 from nightowl.export_params import ExportParams
 from nightowl.section import Fraction, Section
 
@@ -307,7 +307,8 @@ def load_params(root: Path, detector: str) -> Params:
     names = detector_names(root)
     if detector not in names:
         raise ParamsError(
-            f"{shared_path}: no detector {detector!r} in its list `detectors` ({', '.join(names) or 'empty'}); "
+            f"{shared_path}: no detector {detector!r} in its list `detectors` ({', '.join(names) or 'empty'})"
+            f"{did_you_mean(detector, names)}; "
             f"`nightowl init {detector} --source PATH` makes one"
         )
     shared, own = _read_yaml(shared_path), _read_yaml(own_path)
@@ -371,7 +372,9 @@ def _describe(where: str, values: Mapping[str, object], error: ValidationError) 
     for fault in error.errors(include_url=False):
         path = ".".join(str(part) for part in fault["loc"]) or "(whole file)"
         if fault["type"] == "extra_forbidden":
-            lines.append(f"{where}: {path} is not a known key; known here: {', '.join(_known_keys(fault['loc']))}")
+            known = _known_keys(fault["loc"])
+            meant = did_you_mean(path.rpartition(".")[2], known)
+            lines.append(f"{where}: {path} is not a known key{meant}; known here: {', '.join(known)}")
         else:
             message = fault["msg"].removeprefix("Value error, ")
             lines.append(f"{where}: {path}: {message[:1].lower()}{message[1:]}, got {json.dumps(fault['input'])}")

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, Field, ValidationError
+from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 from pydantic_settings import SettingsError as UnreadableSettings
 
-from nightowl.errors import SettingsError
+from nightowl.errors import SettingsError, did_you_mean
 from nightowl.machine_settings import MachineSettings
 
 
@@ -104,16 +105,16 @@ def load_settings(root: Path) -> Settings:
     """
     unknown = _unknown_variables()
     if unknown:
-        known = ", ".join(f"NIGHTOWL_{name.upper()}" for name in Settings.model_fields)
-        raise SettingsError(f"{', '.join(unknown)}: no such setting; known: {known}")
+        known = [f"NIGHTOWL_{name.upper()}" for name in Settings.model_fields]
+        meant = did_you_mean(
+            unknown[0].removeprefix("NIGHTOWL_").split("__")[0], map(str.upper, Settings.model_fields), "NIGHTOWL_"
+        )
+        raise SettingsError(f"{', '.join(unknown)}: no such setting{meant}; known: {', '.join(known)}")
     path = root / "settings.toml"
     try:
         values = _at(path)()
     except ValidationError as error:
-        lines = [
-            f"{path} or NIGHTOWL_*: {'.'.join(map(str, f['loc']))}: {f['msg']}, got {f['input']!r}" for f in error.errors()
-        ]
-        raise SettingsError("\n".join(lines)) from error
+        raise SettingsError("\n".join(_describe(path, fault) for fault in error.errors())) from error
     except UnreadableSettings as error:
         raise SettingsError(
             'NIGHTOWL_SOURCES: expected JSON such as {"NAME": "/data/name"}, or one variable a detector such as '
@@ -161,6 +162,16 @@ def main_checkout(root: Path) -> Path:
     found = subprocess.run(command, capture_output=True, text=True, check=False)
     common = Path(found.stdout.strip())
     return common.parent if found.returncode == 0 and common.name == ".git" else root
+
+
+def _describe(path: Path, fault: ErrorDetails) -> str:
+    """One line: where, which setting, what was expected, what was found."""
+    where = f"{path} or NIGHTOWL_*: {'.'.join(map(str, fault['loc']))}"
+    if fault["type"] != "extra_forbidden":
+        return f"{where}: {fault['msg']}, got {fault['input']!r}"
+    *above, given = map(str, fault["loc"])
+    known = (MachineSettings if above else Settings).model_fields  # the only table with settings of its own
+    return f"{where}: no such setting{did_you_mean(given, known)}; known here: {', '.join(known)}"
 
 
 def _absolute(root: Path, path: Path) -> Path:

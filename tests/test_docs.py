@@ -50,6 +50,11 @@ def test_every_link_and_make_target_of_a_page_exists(page: Path) -> None:
         assert f"\n{target}:" in makefile, f"{name_of(page)}: make {target}"
 
 
+def test_the_readme_leads_to_every_page() -> None:
+    linked = set(re.findall(r"\]\((docs/[^)/]+\.md)\)", (ROOT / "README.md").read_text().partition("## Further")[2]))
+    assert linked == {f"docs/{page.name}" for page in ROOT.glob("docs/*.md")}
+
+
 def test_the_page_of_settings_names_each_with_no_other() -> None:
     listed = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs/settings.md").read_text(), re.MULTILINE)
     assert sorted(listed) == sorted(Settings.model_fields)

@@ -47,7 +47,10 @@ def test_all_faults_of_both_files_are_told_at_once_with_their_key_paths(tmp_path
     shared, own = root / "params.yaml", root / "detectors" / "line" / "params.yaml"
     assert f'{shared}: train.epochs: input should be a valid integer, got "many"' in told
     assert f"{own}: train.lr0: input should be greater than 0, got -1" in told
-    assert f"{own}: train.lr is not a known key; known here: activation_checkpointing, augment, base, " in told
+    assert (
+        f"{own}: train.lr is not a known key (did you mean lrf or lr0?); known here: activation_checkpointing, augment, base, "
+        in told
+    )
     assert f"{own}: prepare.image_size: input should be a multiple of 32, got 100" in told
 
 
@@ -76,7 +79,7 @@ def test_all_faults_of_both_files_are_told_at_once_with_their_key_paths(tmp_path
         ("train: {lr0: .nan}\n", "lr0", "NaN is no learning rate"),
         ("train: {lr0: 2.0}\n", "train.lr0: input should be less than or equal to 1", "ultralytics takes no more"),
         ("train: {seed: true}\n", "train.seed", "a bool is not an integer"),
-        ("trian: {}\n", "trian is not a known key", "a typo is an error, not a new section"),
+        ("trian: {}\n", "trian is not a known key (did you mean train?)", "a typo is an error, not a new section"),
         ("data: {split: {val_fraction: 0.6, test_fraction: 0.5}}\n", "nothing is left to train on", "fractions over the whole"),
         ("data: {split: {group_pattern: '('}}\n", "not a regular expression", "a broken pattern"),
         ("train: {\n", "not readable as YAML", "broken YAML"),

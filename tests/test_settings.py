@@ -28,7 +28,9 @@ def test_a_variable_wins_over_the_file(tmp_path: Path, monkeypatch: pytest.Monke
     ("content", "expected", "reason"),
     [
         ("num_workers = -1\n", "num_workers", "out of range"),
-        ("colour = 1\n", "colour", "an unknown key"),
+        ("colour = 1\n", "colour: no such setting; known here: home, ", "an unknown key"),
+        ("num_worker = 1\n", r"num_worker: no such setting \(did you mean num_workers\?\)", "a typo"),
+        ('[machines]\nregions = "x"\n', r"machines.regions: no such setting \(did you mean region\?\)", "a typo in a table"),
         ("device = \n", "settings.toml", "broken TOML"),
     ],
 )
@@ -40,7 +42,9 @@ def test_a_fault_in_the_file_is_told(tmp_path: Path, content: str, expected: str
 
 def test_a_misspelt_variable_is_refused_with_the_known_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NIGHTOWL_HOMME", "/x")
-    with pytest.raises(SettingsError, match=r"NIGHTOWL_HOMME: no such setting; known: NIGHTOWL_HOME, "):
+    with pytest.raises(
+        SettingsError, match=r"NIGHTOWL_HOMME: no such setting \(did you mean NIGHTOWL_HOME\?\); known: NIGHTOWL_HOME, "
+    ):
         load_settings(tmp_path)
 
 

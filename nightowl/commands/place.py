@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from nightowl.errors import ParamsError
+from nightowl.errors import ParamsError, did_you_mean
 from nightowl.night.checkout import checkout_root
 from nightowl.params import detector_names
 from nightowl.settings import Settings, load_settings
@@ -20,7 +20,8 @@ def workspace_of(name: str) -> Workspace:
     known = detector_names(root)
     if name not in known:
         raise ParamsError(
-            f"{root / 'params.yaml'}: no detector {name!r} in its list `detectors` ({', '.join(known) or 'empty'}); "
+            f"{root / 'params.yaml'}: no detector {name!r} in its list `detectors` ({', '.join(known) or 'empty'})"
+            f"{did_you_mean(name, known)}; "
             f"`nightowl init {name} --source PATH` makes one"
         )
     return Workspace(root, name, load_settings(root))

@@ -1,7 +1,7 @@
 """The golden set: images by content digest that only ever test, and that nothing may be trained on, not even a copy.
 
 `detectors/<name>/golden.txt` is committed: one `sha256  path` a line, as `sha256sum` writes it. The digest decides, the path is
-for people: an image that was renamed is still golden.
+for people: an image that was renamed is still golden. A line that begins with # is a remark.
 """
 
 import re
@@ -16,6 +16,7 @@ from nightowl.errors import DataError
 from nightowl.files import sha256_bytes
 
 _LINE = re.compile(r"([0-9a-f]{64})  (\S.*)")
+_NONE = "# none\n"
 
 
 class GoldenImage(NamedTuple):
@@ -33,7 +34,9 @@ def read_golden(path: Path) -> tuple[GoldenImage, ...]:
         return ()
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: not readable as UTF-8 text: {error}") from error
-    golden = [_parse(path, number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
+    golden = [
+        _parse(path, number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip() and line[0] != "#"
+    ]
     digests = [image.sha256 for image in golden]
     if len(set(digests)) < len(digests):
         twice = next(image for image in golden if digests.count(image.sha256) > 1)
@@ -42,8 +45,8 @@ def read_golden(path: Path) -> tuple[GoldenImage, ...]:
 
 
 def golden_text(golden: Sequence[GoldenImage]) -> str:
-    """The list as text, in order of path."""
-    return "".join(f"{image.sha256}  {image.path}\n" for image in sorted(golden, key=lambda image: image.path))
+    """The list as text, in order of path; an empty one says so, as DVC warns of files without content."""
+    return "".join(f"{image.sha256}  {image.path}\n" for image in sorted(golden, key=lambda image: image.path)) or _NONE
 
 
 def golden_paths(dataset: Manifest, golden: Sequence[GoldenImage]) -> frozenset[str]:

@@ -27,6 +27,9 @@ def test_what_is_written_is_read_back_in_order_of_path(tmp_path: Path) -> None:
     (tmp_path / "golden.txt").write_text(golden_text(golden), encoding="utf-8")
     assert read_golden(tmp_path / "golden.txt") == (golden[1], golden[0])
     assert read_golden(tmp_path / "absent.txt") == ()
+    (tmp_path / "empty.txt").write_text(golden_text([]))
+    assert (tmp_path / "empty.txt").stat().st_size > 0, "DVC warns of a file without content"
+    assert read_golden(tmp_path / "empty.txt") == ()
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,13 @@ from nightowl.training.sources import imported_sources
 from tools.stage_libraries import imported_by
 
 ROOT = Path(start.__file__).parents[2]
-SAYS_HOW_IT_WENT = {"display", "launch", "memory_use", "record"}  # of nightowl.training: nothing in them decides a result
+SAYS_HOW_IT_WENT = {
+    "display",
+    "interface",
+    "launch",
+    "memory_use",
+    "record",
+}  # of nightowl.training: nothing in them decides a result
 REFUSES = {"nightowl.data.golden", "nightowl.data.findings", "nightowl.evaluation.device"}
 
 
