@@ -8,13 +8,17 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nightowl.settings import Settings
+    from nightowl.stages.cached import Use
 
 app = typer.Typer(no_args_is_help=True, help="Prepared images: what is there, whether it is sound, what may go.")
 
 
 @app.command("list")
 def list_() -> None:
-    """Show the dataset versions that are prepared, and what all of it takes on the disk."""
+    """Show what is prepared, for which detector and dataset version, and what all of it takes on the disk.
+
+    A line without a detector is of an earlier dataset version or other params, or of another checkout.
+    """
     import time
 
     from rich.console import Console
@@ -26,13 +30,17 @@ def list_() -> None:
     from nightowl.data.cache.prune import shards_in, versions_in
 
     _, root = _home()
-    here = places(root)
-    table = Table("version", "form", "images", "bytes", "unused for", "shards")
+    here, uses = places(root), _uses()
+    table = Table("detector", "dataset version", "index", "form", "images", "bytes", "unused for", "shards")
     for version in sorted(versions_in(here), key=lambda version: -version.used_at):
         unused = "in use" if version.is_open else f"{(time.time() - version.used_at) / DAY_SECONDS:.1f} days"
         kind = version.index.parents[1].name.partition("-")[0]
         size, num_shards = gigabytes(version.num_bytes), str(len(version.shards))
-        table.add_row(version.index.stem[:12], kind, str(version.num_images), size, unused, num_shards)
+        now = uses.get((kind, version.index.stem), [])
+        whose, of = ", ".join(f"{use.detector} {use.split}" for use in now), {use.dataset_version[:12]: None for use in now}
+        table.add_row(
+            whose or "-", ", ".join(of) or "-", version.index.stem[:12], kind, str(version.num_images), size, unused, num_shards
+        )
     shards = shards_in(here)
     console = Console(highlight=False)
     if table.row_count:
@@ -76,6 +84,23 @@ def prune(
         print("images are being prepared now; nothing was removed: run it again later")
         raise typer.Exit(1)
     print(f"removed {done.num_versions} dataset versions and {done.num_shards} shards, {gigabytes(done.num_bytes)}")
+
+
+def _uses() -> "dict[tuple[str, str], list[Use]]":
+    """What the detectors of this checkout would open now, by form and name of the index."""
+    from pathlib import Path
+
+    from nightowl.commands.place import workspace_of
+    from nightowl.night.checkout import checkout_root
+    from nightowl.params import detector_names, load_params
+    from nightowl.stages.cached import uses_of
+
+    found: dict[tuple[str, str], list[Use]] = {}
+    root = checkout_root(Path.cwd())
+    for name in detector_names(root):
+        for index, use in uses_of(workspace_of(name), load_params(root, name).prepare).items():
+            found.setdefault(index, []).append(use)
+    return found
 
 
 def _home() -> "tuple[Settings, Path]":

@@ -8,6 +8,7 @@ from typer.testing import CliRunner, Result
 from nightowl.commands import cache
 from nightowl.commands.data import app
 from nightowl.settings import Settings
+from nightowl.stages.cached import Use
 from tests.data.cache.caches import a_source
 from tests.data.cache.test_faults import flip
 
@@ -15,11 +16,12 @@ from tests.data.cache.test_faults import flip
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(cache, "_home", lambda: (Settings(home=tmp_path), tmp_path / "prepared"))
+    monkeypatch.setattr(cache, "_uses", dict)
     return tmp_path / "prepared"
 
 
 def run(*arguments: str) -> Result:
-    return CliRunner().invoke(app, ["cache", *arguments])
+    return CliRunner().invoke(app, ["cache", *arguments], env={"COLUMNS": "200"})
 
 
 def test_an_empty_home_has_nothing_and_is_left_alone(home: Path) -> None:
@@ -33,7 +35,16 @@ def test_the_list_has_a_row_a_version_and_the_bytes_of_all(home: Path, tmp_path:
     packed = a_source(tmp_path / "source", 20).build(home)
     output = run("list").output
     row = next(line for line in output.splitlines() if packed.index.stem[:12] in line)
-    assert [cell.strip() for cell in row.split("│")[2:-1]] == ["raw", "20", "0.2 MB", "in use", "1"]
+    assert [cell.strip() for cell in row.split("│")[4:-1]] == ["raw", "20", "0.2 MB", "in use", "1"]
+
+
+def test_the_list_says_whose_it_is_now(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stem = a_source(tmp_path / "source", 20).build(home).index.stem
+    assert "│ -" in run("list").output, "nobody's"
+    both = [Use(name, "train", "0123456789abcdef") for name in ("a", "b")]
+    monkeypatch.setattr(cache, "_uses", lambda: {("raw", stem): both, ("jpeg", stem): [Use("c", "train", "99")]})
+    row = next(line for line in run("list").output.splitlines() if stem[:12] in line)
+    assert [cell.strip() for cell in row.split("│")[1:3]] == ["a train, b train", "0123456789ab"]
 
 
 def test_damage_is_told_by_the_exit_code(home: Path, tmp_path: Path) -> None:

@@ -46,6 +46,10 @@ class Recipe:
     def key(self, image: Image) -> Key:
         return key_of(image, self.image_size, self.rule)
 
+    def key_of_all(self, images: Sequence[Image]) -> str:
+        """The name that an index of `images`, in that order, has among those of its form."""
+        return sha256_bytes(canonical_json([self.key(image) for image in images]).encode())
+
 
 @dataclass(frozen=True, slots=True)
 class Means:
@@ -69,7 +73,7 @@ def build_cache(images: Sequence[Image], source: Path, recipe: Recipe, root: Pat
     """
     place = make_place(root, recipe.form)
     wanted = [recipe.key(image) for image in images]
-    index = place.index(sha256_bytes(canonical_json(wanted).encode()))
+    index = place.index(recipe.key_of_all(images))
     with _building(root, place), holding(index.with_suffix(".build")):
         found = locate(place, wanted)
         if _age_seconds(index) > means.check_after_seconds:
