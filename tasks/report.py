@@ -6,14 +6,14 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from nightowl.data.manifest import read_manifest
-from nightowl.errors import Interrupted, NightowlError
+from nightowl.errors import NightowlError
+from nightowl.night.cut_short import failure_of
 from nightowl.night.record import Ending, Night, report_of, runs_of, workspace_in_tree
 from nightowl.night.rented import rented_by
 from nightowl.report.annotators import write_lists
 from nightowl.report.collect import collect
-from nightowl.report.content import Failure, NightFacts, StageTiming
+from nightowl.report.content import NightFacts, StageTiming
 from nightowl.report.page import write_report
-from nightowl.stages.workspace import STAGES
 from tasks.say import say
 
 
@@ -37,11 +37,8 @@ def report(night: Night, ending: Ending) -> None:
 
 def report_failure(night: Night, error: BaseException) -> None:
     """Write the report of a night that was cut short. A fault in doing so must not hide the fault that it is about."""
-    interrupted = isinstance(error, Interrupted | KeyboardInterrupt)
-    message = str(error) or ("interrupted" if interrupted else type(error).__name__)
-    facts = _facts(night).model_copy(
-        update={"sentence": message, "failure": Failure(stage=_running(night), message=message, interrupted=interrupted)}
-    )
+    failure = failure_of(night, error)
+    facts = _facts(night).model_copy(update={"sentence": failure.message, "failure": failure})
     try:
         write_report(report_of(night), collect(workspace_in_tree(night), facts))
     except (OSError, NightowlError, ValueError) as fault:
@@ -62,10 +59,3 @@ def _facts(night: Night) -> NightFacts:
         rented=rented_by(night),
         stages=tuple(StageTiming(stage=r.stage, executed=r.executed, seconds=r.seconds) for r in runs_of(night)),
     )
-
-
-def _running(night: Night) -> str | None:
-    """The stage that the night ended in: the one with an outcome, or a beginning, that did not end well."""
-    workspace, done = workspace_in_tree(night), {run.stage for run in runs_of(night)}
-    begun = [s for s in STAGES if workspace.outcome(s).exists() or workspace.leader(s).exists()]
-    return next((stage for stage in begun if stage not in done), None)

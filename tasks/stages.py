@@ -6,7 +6,7 @@ import time
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from nightowl.night.record import Night, StageRun, add_run, workspace_in_tree
+from nightowl.night.record import Night, StageRun, add_run, begin_run, workspace_in_tree
 from nightowl.processes import lines, wait
 from nightowl.stages.repro import failure, forget, push, read_outcome, repro, stop
 from nightowl.stages.workspace import Workspace
@@ -26,6 +26,7 @@ def run_stage(night: Night, stage: str, only_restore: bool = False) -> None:
     workspace = workspace_in_tree(night)
     forget(workspace, stage)
     name = f"{stage}@{night.detector}"
+    begin_run(night, stage)
     started = time.monotonic()
     code = _followed(
         workspace, stage, repro(workspace, stage, pull=night.shares, piped=orchestrated(), only_restore=only_restore)

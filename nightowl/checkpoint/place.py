@@ -53,14 +53,18 @@ def checkpoint_run(settings: Settings, detector: str, identity: Identity, say: S
 
 def places(settings: Settings, detector: str) -> tuple[FolderBucket, Bucket | None]:
     """The folder that a detector's checkpoints are written to, and the bucket that mirrors it, if one does."""
-    named, default = settings.checkpoints, home_of(settings) / "checkpoints" / detector
-    if named is None:
-        return FolderBucket(default), None
-    if "://" in named:
-        if not named.startswith(SCHEME):
-            raise SettingsError(f"checkpoints: {named}: expected a folder or {SCHEME}BUCKET/PREFIX")
-        return FolderBucket(default), S3Bucket(parse_url(named), settings.s3_endpoint).under(detector)
-    return FolderBucket(Path(named) / detector), None
+    named, local = settings.checkpoints, FolderBucket(local_place(settings, detector))
+    if named is None or "://" not in named:
+        return local, None
+    if not named.startswith(SCHEME):
+        raise SettingsError(f"checkpoints: {named}: expected a folder or {SCHEME}BUCKET/PREFIX")
+    return local, S3Bucket(parse_url(named), settings.s3_endpoint).under(detector)
+
+
+def local_place(settings: Settings, detector: str) -> Path:
+    """The folder that a detector's checkpoints are written to, one folder in it a training."""
+    named = settings.checkpoints
+    return (home_of(settings) / "checkpoints" if named is None or "://" in named else Path(named)) / detector
 
 
 @contextmanager

@@ -1,12 +1,12 @@
 """A night as records: what it is called, where it runs and of which code, what its stages did, and how it ended."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
 from pydantic import TypeAdapter
 
-from nightowl.files import write_atomic
+from nightowl.files import write_atomic, write_record
 from nightowl.records import Record
 from nightowl.settings import Settings, load_settings
 from nightowl.stages.workspace import Workspace
@@ -35,6 +35,13 @@ class StageRun(Record):
     stage: str
     executed: bool
     seconds: float
+
+
+class StageBegun(Record):
+    """The stage that the night is at, or ended in."""
+
+    stage: str
+    at: datetime
 
 
 _RUNS = TypeAdapter(list[StageRun])
@@ -90,6 +97,21 @@ def runs_of(night: Night) -> tuple[StageRun, ...]:
     """The stages that ended well so far, in order."""
     path = _runs_file(night)
     return tuple(_RUNS.validate_json(path.read_bytes())) if path.exists() else ()
+
+
+def begin_run(night: Night, stage: str) -> None:
+    """Note that a stage begins now, so that the report of a night that ends in it can tell how long it had run."""
+    write_record(_begun_file(night), StageBegun(stage=stage, at=datetime.now(UTC)))
+
+
+def begun_run(night: Night) -> StageBegun | None:
+    """The stage that began last; None before the first."""
+    path = _begun_file(night)
+    return StageBegun.model_validate_json(path.read_bytes()) if path.exists() else None
+
+
+def _begun_file(night: Night) -> Path:
+    return night.folder / "begun.json"
 
 
 def _runs_file(night: Night) -> Path:

@@ -36,11 +36,16 @@ class StageTiming(Record):
 
 
 class Failure(Record):
-    """Why a night ended before its verdict; `interrupted` when it was stopped from outside and will go on."""
+    """Why a night ended before its verdict; `interrupted` when it was stopped from outside and will go on.
+
+    `seconds`: how long the stage had run; `saved`: how far its training is kept, in words. None: not known, or there is none.
+    """
 
     stage: str | None
     message: str
     interrupted: bool = False
+    seconds: float | None = None
+    saved: str | None = None
 
 
 class NightFacts(Record):

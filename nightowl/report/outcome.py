@@ -126,9 +126,12 @@ def _after_nothing_new(content: ReportContent) -> Advice:
 def _after_failure(content: ReportContent) -> Advice:
     done = [timing.stage for timing in content.facts.stages]
     kept = f"What is done is kept ({', '.join(done)}): the next run restores it from the cache." if done else ""
+    saved = content.facts.failure.saved if content.facts.failure else None
+    training = f"The training is saved {saved}." if saved else ""
+    goes_on = "from there" if saved else "after the last stage that ended well"
     return Advice(
-        tuple(text for text in (f"{_stands(content)} Nothing was published.", kept) if text),
-        ((f"nightowl night {content.detector}", "run it again; it goes on after the last stage that ended well"),),
+        tuple(text for text in (f"{_stands(content)} Nothing was published.", kept, training) if text),
+        ((f"nightowl night {content.detector}", f"run it again; it goes on {goes_on}"),),
     )
 
 

@@ -304,7 +304,9 @@ def endings(workspace: Workspace) -> dict[str, ReportContent]:
     message = (
         "train@demo: loss became NaN at epoch 12, batch 31; lower train.lr0 (now 0.01) or look at images/train/lot3-0009.png"
     )
-    failed = facts("failed", stages=("prepare",), failure=Failure(stage="train", message=message), sentence=message)
+    failed = facts(
+        "failed", stages=("prepare",), failure=Failure(stage="train", message=message, seconds=7.0), sentence=message
+    )
     stands = "nothing new since version 7 was made: the champion stands"
     quiet = facts("nothing_new", stages=(), sentence=stands)
     refused = _judged(whole, GateParams(rule="point", min_class_ap50=0.9, min_test_images=1))

@@ -81,6 +81,15 @@ def test_an_interrupted_night_is_not_called_a_failure(contents: dict[str, Report
     assert (told.word, told.tone) == ("Interrupted", "open")
 
 
+def test_a_training_that_was_stopped_says_from_where_it_goes_on(contents: dict[str, ReportContent]) -> None:
+    saved = "at step 812, with 4 of 24 epochs done"
+    failure = Failure(stage="train", message="stopped in train", interrupted=True, seconds=75.0, saved=saved)
+    night = facts("failed", stages=("prepare",), failure=failure, sentence="stopped in train")
+    content = contents["failed"].model_copy(update={"facts": night})
+    assert f"The training is saved {saved}." in everything(advice(content))
+    assert "it goes on from there" in everything(advice(content))
+
+
 def test_a_night_with_nothing_new_says_how_to_train_all_the_same(contents: dict[str, ReportContent]) -> None:
     assert "nightowl retrain demo" in everything(advice(contents["nothing_new"]))
 
