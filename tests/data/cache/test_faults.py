@@ -107,7 +107,7 @@ def test_a_flipped_bit_is_found_and_only_its_image_is_made_anew(tmp_path: Path, 
     flip(shards_of(home)[0] / PIXELS, where)
     said = list[str]()
     assert pixels_of(source.build(home, say=said.append)) == expected
-    assert said and said[0].startswith("preparing 1 images"), said
+    assert said and said[0].startswith("preparing 1 image:"), said
 
 
 def test_verifying_finds_damage_which_a_reader_then_refuses_and_a_build_repairs(tmp_path: Path) -> None:
@@ -219,7 +219,7 @@ def test_bytes_that_were_checked_a_moment_ago_are_not_checked_by_each_rank(tmp_p
     assert said == []
     os.utime(packed.index, (time.time() - 700,) * 2)
     source.build(home, check_after_seconds=600, say=said.append)
-    assert said[0].startswith("preparing 1 images")
+    assert said[0].startswith("preparing 1 image:")
 
 
 def test_whatever_small_file_of_a_cache_is_damaged_the_pixels_are_the_same(tmp_path: Path) -> None:
