@@ -35,13 +35,18 @@ def make_pool(checkout: Checkout, name: str) -> None:
     checkout.check("prefect", "work-pool", "create", name, "--type", "process", "--overwrite")
 
 
+def deploy_all(checkout: Checkout) -> None:
+    """Every deployment of prefect.yaml, and the pools that they name."""
+    for pool in ("nightowl", "gpu"):
+        make_pool(checkout, pool)
+    checkout.check("prefect", "--no-prompt", "deploy", "--all")
+
+
 def test_a_deployment_runs_a_night_on_a_worker(tmp_path: Path, prefect_home: Path, api: str) -> None:
     checkout = replace(clone(tmp_path / "nightowl", prefect_home), api=api)
     generate(tmp_path / "boards", num_images=48)
     source = {"NIGHTOWL_SOURCES__DEMO": str(tmp_path / "boards")}
-    for pool in ("nightowl", "gpu"):
-        make_pool(checkout, pool)
-    checkout.check("prefect", "--no-prompt", "deploy", "--all")
+    deploy_all(checkout)
     log = tmp_path / "worker.log"
     with running(worker("nightowl"), checkout.root, checkout.environment(**source), log):
         checkout.check("prefect", "deployment", "run", "nightly/demo")
