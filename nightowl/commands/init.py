@@ -15,10 +15,11 @@ def init(
     """Write detectors/NAME/params.yaml from what is found at the source, and add NAME to params.yaml and prefect.yaml."""
     from nightowl.data.source import record_source
     from nightowl.night.checkout import checkout_root
-    from nightowl.night.detector import add_detector, check_new_name
+    from nightowl.night.detector import add_detector, check_new_name, few_test_images
     from nightowl.night.sources import fetch_source
-    from nightowl.params import parse_params
+    from nightowl.params import load_params, parse_params
     from nightowl.settings import load_settings
+    from nightowl.training.weights import missing_base
 
     given = parse_params({"data": {"layout": layout, "images": images}}, "options").data
     root = checkout_root(Path.cwd())
@@ -27,6 +28,13 @@ def init(
     local = fetch_source(settings, name, source)
     found = add_detector(root, name, local.folder, given)
     record_source(settings, name, local.name)
-    print(found)
+    print(found.description)
     print(f"wrote detectors/{name}/params.yaml; {name} is now listed in params.yaml and has its deployments in prefect.yaml")
+    params = load_params(root, name)
+    for warning in (
+        few_test_images(found.num_test, params.gate.min_test_images),
+        missing_base(params.train.base, settings, root),
+    ):
+        if warning:
+            print(warning)
     print(f"next: look it over, then: git add -A && git commit -m 'Add {name}' && nightowl night {name}")

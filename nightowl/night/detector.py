@@ -14,16 +14,30 @@ from ruamel.yaml.nodes import ScalarNode
 from ruamel.yaml.representer import RoundTripRepresenter
 from ruamel.yaml.tokens import CommentToken
 
-from nightowl.data.describe import suggest_params
+from nightowl.data.describe import Suggestion, suggest_params
 from nightowl.errors import ParamsError
 from nightowl.files import write_atomic
-from nightowl.params import DETECTOR_NAME, SECTIONS, DataParams, detector_names
+from nightowl.params import DETECTOR_NAME, SECTIONS, DataParams, Params, detector_names
 
+_COMMON = {
+    "prepare": {"image_size": "network input side in pixels, a multiple of 32: larger finds smaller objects, and takes longer"},
+    "train": {
+        "base": "published or own .pt, a model .yaml (random weights), or champion",
+        "epochs": "passes over the train images",
+        "global_batch": "images an optimizer step",
+    },
+    "gate": {
+        "min_test_images": "fewer than this cannot carry a decision",
+        "min_map50": "floor, also for the first model, 0 to 1; set it to what the line needs",
+        "min_class_ap50": "floor for each class that occurs in test, 0 to 1",
+        "margin": "how far mAP50-95 may lie below the champion's, absolute",
+    },
+}
 _FLOWS = ("nightly", "retrain", "promote", "rollback")
 
 
-def add_detector(root: Path, name: str, source: Path, given: DataParams | None = None) -> str:
-    """Add `name` to the checkout at `root`, with the params that suit the data at `source`; returns what was found, in words.
+def add_detector(root: Path, name: str, source: Path, given: DataParams | None = None) -> Suggestion:
+    """Add `name` to the checkout at `root`, with the params that suit the data at `source`; returns what was found.
 
     Raises:
         ParamsError: when the name is taken or malformed.
@@ -38,7 +52,7 @@ def add_detector(root: Path, name: str, source: Path, given: DataParams | None =
     write_atomic(folder / "params.yaml", detector_yaml(name, suggestion.params))
     write_atomic(root / "prefect.yaml", deployments)
     write_atomic(root / "params.yaml", listed)
-    return suggestion.description
+    return suggestion
 
 
 def check_new_name(root: Path, name: str) -> Path:
@@ -65,11 +79,24 @@ def _edited(path: Path, edit: Callable[[str, str], str], name: str) -> str:
 
 
 def detector_yaml(name: str, data: DataParams) -> str:
-    """A detector's params.yaml: the data values that differ from the defaults, and every other section empty."""
+    """A detector's params.yaml: the data values that differ from the defaults, and every other section empty, with its common
+    keys as remarks."""
     document = CommentedMap({section: CommentedMap() for section in SECTIONS})
     document["data"] = data.model_dump(mode="json", exclude_defaults=True)
-    document.yaml_set_start_comment(f"Detector {name}. What stands here lies over the shared defaults in ../../params.yaml.")
-    return _dump(document)
+    document.yaml_set_start_comment(
+        f"Detector {name}. What stands here lies over the shared defaults in ../../params.yaml, which has every key.\n"
+        "To set one of those in remarks, take away its section's {} and its own # and space."
+    )
+    lines = []
+    for line in _dump(document).splitlines(keepends=True):
+        lines += [line, *_common_keys(line.partition(":")[0])]
+    return "".join(lines)
+
+
+def _common_keys(section: str) -> list[str]:
+    """A remark for each key that is often set in `section`: its default, and what it means."""
+    defaults = getattr(Params(), section, None)
+    return [f"#   {key}: {getattr(defaults, key)} # {meaning}\n" for key, meaning in _COMMON.get(section, {}).items()]
 
 
 def with_detector(text: str, name: str) -> str:
@@ -92,6 +119,16 @@ def with_deployments(text: str, name: str) -> str:
         entry["work_pool"] = pool
         _append(document["deployments"], entry)
     return _dump(document)
+
+
+def few_test_images(num_test: int | None, needed: int) -> str | None:
+    """A sentence about data whose test split is too small for the gate; None when it is large enough, or not known."""
+    if num_test is None or num_test >= needed:
+        return None
+    return (
+        f"test has {num_test} images, and gate.min_test_images is {needed}: the gate will decide nothing; label more for test, "
+        "or lower it if fewer are enough for you"
+    )
 
 
 def _append(sequence: CommentedSeq, item: object) -> None:

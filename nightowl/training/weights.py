@@ -4,7 +4,9 @@ Weights are kept by their digest in the home, so a record says nothing of the ma
 depend on a folder that somebody may tidy up.
 """
 
+import socket
 from pathlib import Path
+from urllib.request import getproxies
 
 from nightowl.data.blobs import BlobStore
 from nightowl.errors import WeightsError
@@ -15,6 +17,7 @@ from nightowl.training.base import BaseWeights
 CHAMPION = "champion"
 _OTHER_TASKS = ("seg", "obb", "pose", "cls", "sem", "depth")
 _EXAMPLE = "yolo11n"
+_PUBLISHER, _PUBLISHER_SECONDS = "github.com", 10.0  # of what ultralytics publishes
 
 
 def pin_base(base: str, settings: Settings, champion_sha256: str | None, root: Path | None = None) -> BaseWeights:
@@ -68,7 +71,7 @@ def _refuse_other_tasks(base: str) -> None:
 
 def _found(base: str, settings: Settings, root: Path) -> Path:
     assert settings.weights is not None, "settings come from load_settings"
-    places = list(dict.fromkeys([settings.weights / base, root / base]))
+    places = _places(base, settings, root)
     for place in places:
         if place.is_file():
             return place
@@ -87,7 +90,36 @@ def _found(base: str, settings: Settings, root: Path) -> Path:
     )
 
 
+def missing_base(base: str, settings: Settings, root: Path) -> str | None:
+    """A sentence about base weights that are not on this machine: what the first night will do. None when nothing is amiss."""
+    if not base.endswith(".pt") or any(place.is_file() for place in _places(base, settings, root)):
+        return None
+    if Path(base).name == base and settings.allow_downloads:
+        return f"train.base: {base} is not in {settings.weights}; the first night downloads it, where ultralytics publishes it"
+    return (
+        f"train.base: {base} is not in {settings.weights} and is not downloaded: put it there before the first night, or set "
+        f"train.base: {_random_of(base)} to start from random weights"
+    )
+
+
+def _places(base: str, settings: Settings, root: Path) -> list[Path]:
+    """Where a .pt is looked for."""
+    assert settings.weights is not None, "settings come from load_settings"
+    return list(dict.fromkeys([settings.weights / base, root / base]))
+
+
+def _require_publisher() -> None:
+    """Raises WeightsError at once where nobody answers: the download itself would try for minutes. A proxy knows for itself."""
+    if "https" in getproxies():
+        return
+    try:
+        socket.create_connection((_PUBLISHER, 443), _PUBLISHER_SECONDS).close()
+    except OSError as error:
+        raise WeightsError(f"it was not downloaded: {_PUBLISHER} cannot be reached ({error})") from error
+
+
 def _download(name: str, folder: Path) -> Path:
+    _require_publisher()
     from nightowl.training.yolo import download_weights  # it imports torch, which pinning does without
 
     return download_weights(name, folder)

@@ -240,7 +240,8 @@ def download_weights(name: str, folder: Path) -> Path:
         beside = folder / f".{got.name}.part"
         shutil.copyfile(got, beside)
     except (OSError, MemoryError) as error:
-        raise WeightsError(f"the download failed ({' '.join(str(error).split())})") from error
+        detail = " ".join(str(error).replace("❌", " ").split())
+        raise WeightsError(f"the download failed ({detail})") from error
     return beside.replace(folder / got.name)
 
 

@@ -18,6 +18,7 @@ def test_a_layout_that_names_its_classes_needs_no_more_than_its_name(
     assert suggestion.params == DataParams.model_validate({"layout": layout})
     assert suggestion.classes == CLASSES
     assert "layout by" in suggestion.description
+    assert suggestion.num_test == sum(image.split == "test" for image in list_source(tmp_path, DataParams()).images) > 0
 
 
 def test_for_voc_everything_that_was_found_is_written_down(tmp_path: Path) -> None:

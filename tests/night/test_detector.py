@@ -1,10 +1,11 @@
+import re
 from pathlib import Path
 
 import pytest
 from ruamel.yaml import YAML
 
 from nightowl.errors import ParamsError
-from nightowl.night.detector import add_detector, detector_yaml, with_deployments, with_detector
+from nightowl.night.detector import add_detector, detector_yaml, few_test_images, with_deployments, with_detector
 from nightowl.params import DataParams, parse_params
 from tests.datasets import a_dataset, write_yolo_dataset
 
@@ -39,6 +40,23 @@ def test_the_written_params_are_read_back_as_suggested() -> None:
     data = DataParams(layout="voc", classes=("scratch", "dent: deep"), images="photos")
     values = load(detector_yaml("line-3", data))
     assert parse_params(values, "").data == data
+
+
+def test_the_remarks_name_keys_that_exist_with_their_defaults() -> None:
+    text = detector_yaml("line-3", DataParams(layout="yolo"))
+    assert "# network input side" in text and "epochs: 100 #" in text
+    uncommented = re.sub(r"^#   ", "  ", text, flags=re.MULTILINE)
+    for section in ("prepare", "train", "gate"):
+        uncommented = uncommented.replace(f"{section}: {{}}\n", f"{section}:\n")
+    assert parse_params(load(uncommented), "") == parse_params(load(text), "")
+    assert load(uncommented)["gate"] != {}
+
+
+@pytest.mark.parametrize(("num_test", "told"), [(None, False), (20, False), (19, True), (0, True)])
+def test_too_few_test_images_are_told_when_a_detector_is_made(num_test: int | None, told: bool) -> None:
+    said = few_test_images(num_test, 20)
+    assert (said is not None) == told
+    assert said is None or f"test has {num_test} images, and gate.min_test_images is 20" in said
 
 
 def test_a_comment_stays_with_the_line_that_it_is_about() -> None:

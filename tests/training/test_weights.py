@@ -8,6 +8,7 @@ import pytest
 from nightowl.data.blobs import BlobStore
 from nightowl.errors import WeightsError
 from nightowl.settings import Settings
+from nightowl.training import weights
 from nightowl.training.base import BaseWeights
 from nightowl.training.weights import base_file, pin_base
 
@@ -69,6 +70,7 @@ def test_a_published_name_is_downloaded_where_settings_allow_it(settings: Settin
         return folder / name
 
     _fake_yolo(monkeypatch, download)
+    monkeypatch.setattr(weights, "_require_publisher", lambda: None)
     pinned = pin_base("yolo11n.pt", settings.model_copy(update={"allow_downloads": True}), None)
     assert pinned.sha256 == SHA256
 
@@ -78,6 +80,7 @@ def test_a_failed_download_is_said_and_nothing_takes_its_place(settings: Setting
         raise WeightsError("the download failed: no route to host")
 
     _fake_yolo(monkeypatch, download)
+    monkeypatch.setattr(weights, "_require_publisher", lambda: None)
     with pytest.raises(WeightsError, match=r"could not be had: .*the download failed: no route to host\. Put the file into"):
         pin_base("yolo11n.pt", settings.model_copy(update={"allow_downloads": True}), None)
 
@@ -116,6 +119,39 @@ def test_altered_weights_are_refused_when_training_begins(settings: Settings, tm
 
 def test_a_yaml_has_no_file(settings: Settings) -> None:
     assert base_file(BaseWeights(kind="yaml", name="yolo11n.yaml", sha256=None), settings) is None
+
+
+def test_without_a_network_no_download_is_begun(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unreachable(address: tuple[str, int], timeout: float) -> None:
+        raise OSError("no route to host")
+
+    def download(name: str, folder: Path) -> Path:
+        raise AssertionError("begun")
+
+    _fake_yolo(monkeypatch, download)
+    monkeypatch.setattr(weights, "getproxies", dict)
+    monkeypatch.setattr("socket.create_connection", unreachable)
+    with pytest.raises(WeightsError, match=r"github\.com cannot be reached \(no route to host\)\. Put the file into"):
+        pin_base("yolo11n.pt", settings.model_copy(update={"allow_downloads": True}), None)
+
+
+@pytest.mark.parametrize(
+    ("base", "downloads", "expected"),
+    [
+        ("yolo11n.yaml", False, None),
+        ("champion", False, None),
+        ("mine.pt", False, None),
+        ("yolo11n.pt", True, "the first night downloads it"),
+        ("yolo11n.pt", False, "is not downloaded: put it there before the first night, or set train.base: yolo11n.yaml"),
+        ("models/yolo11n.pt", True, "is not downloaded: put it there"),
+    ],
+)
+def test_weights_that_are_not_there_yet_are_told_beforehand(
+    settings: Settings, tmp_path: Path, base: str, downloads: bool, expected: str | None
+) -> None:
+    (tmp_path / "weights" / "mine.pt").write_bytes(CONTENT)
+    told = weights.missing_base(base, settings.model_copy(update={"allow_downloads": downloads}), tmp_path)
+    assert told == expected if expected is None else told is not None and expected in told
 
 
 def _fake_yolo(monkeypatch: pytest.MonkeyPatch, download: object) -> None:
