@@ -31,10 +31,7 @@ def init(
     print(found.description)
     print(f"wrote detectors/{name}/params.yaml; {name} is now listed in params.yaml and has its deployments in prefect.yaml")
     params = load_params(root, name)
-    for warning in (
-        few_test_images(found.num_test, params.gate.min_test_images),
-        missing_base(params.train.base, settings, root),
-    ):
-        if warning:
-            print(warning)
+    few = few_test_images(found.num_test, params.gate.min_test_images)
+    for warning in filter(None, (few, missing_base(params.train.base, settings, root))):
+        print(warning)
     print(f"next: look it over, then: git add -A && git commit -m 'Add {name}' && nightowl night {name}")

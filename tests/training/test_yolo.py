@@ -126,7 +126,7 @@ def test_a_model_for_another_task_is_refused(tmp_path: Path) -> None:
 )
 def test_a_download_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, message: str) -> None:
     def fail(file: Path) -> str:
-        raise ConnectionError("no route\nto host")
+        raise ConnectionError("❌  no route\nto host")
 
     monkeypatch.setattr(yolo, "attempt_download_asset", fail)
     with pytest.raises(WeightsError, match=message):
