@@ -18,6 +18,7 @@ INTERRUPTED = 130
 
 def main() -> None:
     signal.signal(signal.SIGINT, _end)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # it may have been held back while Python itself started
     del sys.argv[0]
     runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
 

@@ -39,3 +39,16 @@ def test_a_stop_while_libraries_are_imported_is_one_line_and_130(tmp_path: Path)
 
 def test_what_has_begun_hears_of_a_stop_itself(tmp_path: Path) -> None:
     assert interrupted(tmp_path, BEGUN) == ("__main__ ['demo']\n", "", 7)
+
+
+def test_a_stop_while_python_itself_starts_waits_for_it(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(SLOW)
+    front = (
+        "import sys; from pathlib import Path; from nightowl.commands.foreground import _before; import os, signal\n"
+        "_before(held=True); os.kill(os.getpid(), signal.SIGINT)\n"
+        "os.execv(sys.executable, [sys.executable, '-m', 'nightowl.starting', 'slow'])"
+    )
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{tmp_path}"}
+    done = subprocess.run([sys.executable, "-c", front], env=environment, capture_output=True, text=True, timeout=30)
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr == "nightowl: interrupted before it began; run the same command again\n"

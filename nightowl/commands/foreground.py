@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -21,11 +22,12 @@ _PATIENCE_SECONDS = 130  # an orderly stop takes at most so long: a stage's comm
 _REQUESTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def run_in_foreground(command: Sequence[str], folder: Path) -> int:
+def run_in_foreground(command: Sequence[str], folder: Path, held: bool = False) -> int:
     """Run `command` in `folder`, with our input and output; returns its exit code. A request to stop reaches it as SIGINT, and
-    another one only when it should long have ended."""
+    another one only when it should long have ended. `held`: SIGINT waits until the command unblocks it, as nightowl.starting
+    does, so that none comes while Python itself starts."""
     sys.stdout.flush()
-    process = subprocess.Popen(command, cwd=folder, start_new_session=True, preexec_fn=_interrupt_with_parent)  # noqa: PLW1509
+    process = subprocess.Popen(command, cwd=folder, start_new_session=True, preexec_fn=partial(_before, held))  # noqa: PLW1509
 
     asked: list[float] = []
 
@@ -59,5 +61,8 @@ def _end_group(leader: int) -> None:
             time.sleep(0.1)
 
 
-def _interrupt_with_parent() -> None:
+def _before(held: bool) -> None:
+    """In the new process, before the command: it is interrupted when we end."""
+    if held:
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     ask_for_signal_when_parent_ends(signal.SIGINT)

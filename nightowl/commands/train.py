@@ -27,4 +27,4 @@ def train(
     os.environ.update({f"NIGHTOWL_{key}": str(value) for key, value in given.items() if value is not None})
     stage = "train" if not node_rank else "train_join"
     command = [sys.executable, "-m", "nightowl.starting", f"nightowl.stages.{stage}", name]
-    raise typer.Exit(run_in_foreground(command, workspace.root))
+    raise typer.Exit(run_in_foreground(command, workspace.root, held=True))

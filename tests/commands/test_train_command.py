@@ -19,7 +19,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_what_is_not_there_is_told_before_anything_starts(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(foreground, "run_in_foreground", lambda command, folder: 0)
+    monkeypatch.setattr(foreground, "run_in_foreground", lambda command, folder, held: 0)
     base, dataset = checkout / "inputs/line-3/base.json", checkout / "out/line-3/prepare/dataset.jsonl"
     for path, expected in (
         (base, "pin the inputs first: nightowl inputs pin line-3 --source PATH"),
