@@ -23,7 +23,7 @@ def retrain(detector: str, source: str | None = None) -> State:
 
 def make_and_judge(night: Night, pinned: Pinned) -> State:
     """The body that nightly and retrain share."""
-    made_elsewhere = run_on_machines(night, pinned)
+    made_elsewhere = run_on_machines(night)
     for stage in stage_names(night.tree):
         run_stage(night, stage, only_restore=stage in made_elsewhere)
     version = register(night, pinned)

@@ -14,7 +14,7 @@ from nightowl.machines.opening import open_engine
 from nightowl.machines.price import in_usd
 from nightowl.machines.reach import machines_of
 from nightowl.night.order import order, place
-from nightowl.night.record import Night, Pinned, settings_of
+from nightowl.night.record import Night, settings_of
 from nightowl.night.rented import keep_account
 from nightowl.settings import Settings
 from tasks.graph import stage_names
@@ -25,7 +25,7 @@ STAYS_HERE = ("gate",)  # judges by what the registry knows, and takes seconds
 
 
 @task(name="machines", cache_policy=NO_CACHE)
-def run_on_machines(night: Night, pinned: Pinned) -> tuple[str, ...]:
+def run_on_machines(night: Night) -> tuple[str, ...]:
     """Have the stages done elsewhere, if the settings say so; returns which, so that here they are only restored.
 
     A run is left to go on by whatever ends this but an operator's wish: the next night of the same inputs takes it up.
@@ -37,7 +37,7 @@ def run_on_machines(night: Night, pinned: Pinned) -> tuple[str, ...]:
     if settings.engine == "local":
         return ()
     stages = tuple(stage for stage in stage_names(night.tree) if stage not in STAYS_HERE)
-    board, engine = submit(settings, night, pinned, stages)
+    board, engine = submit(settings, night, stages)
     run_id = board.run_id
     try:
         status = follow(engine, run_id, say)
@@ -53,14 +53,15 @@ def run_on_machines(night: Night, pinned: Pinned) -> tuple[str, ...]:
     return stages
 
 
-def submit(settings: Settings, night: Night, pinned: Pinned, stages: tuple[str, ...]) -> tuple[Board, Engine]:
+def submit(settings: Settings, night: Night, stages: tuple[str, ...]) -> tuple[Board, Engine]:
     """Have the run there, begun or taken up."""
     engine = open_engine(settings)
-    ordered = order(night, pinned.night_key, stages, datetime.now(UTC))
+    ordered = order(night, stages, datetime.now(UTC))
     board = Board(board_bucket(machines_of(settings).board, settings.s3_endpoint), ordered.job.run_id)
     found = board.job() is not None
     place(board, ordered)
-    say(f"{board.run_id}: {'taking it up' if found else 'asking for'} {ordered.job.nodes} machine(s) for {', '.join(stages)}")
+    wish = f"{ordered.job.nodes} machine(s) for {', '.join(stages)}"
+    say(f"{board.run_id}: {'taking it up,' if found else 'asking for'} {wish}")
     engine.submit(ordered.job)
     return board, engine
 

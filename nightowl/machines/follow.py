@@ -90,7 +90,7 @@ def end(engine: Engine, run_id: str, say: Callable[[str], object]) -> None:
 def describe(status: RunStatus) -> str:
     """One line for people: how the run is, or how it ended."""
     nodes = [node for node in status.nodes if node.state not in ("gone", "booting")]
-    at = next(((node.stage, node.step) for node in nodes if node.stage), None)
+    at = next(((node.stage, node.step if node.state == "training" else None) for node in nodes if node.stage), None)
     where = "" if at is None else f", {at[0]}" if at[1] is None else f", {at[0]} at step {at[1]}"
     working = f"{len(nodes)} node{'s' * (len(nodes) != 1)}{where}" if not status.over else ""
     done = f"done: {', '.join(status.stages_done)}" if status.stages_done else ""

@@ -74,7 +74,7 @@ class Job(Record):
         return self
 
 
-def run_id_of(detector: str, night_key: str, code_commit: str, params_digest: str) -> str:
+def run_id_of(detector: str, inputs_digest: str, code_tree: str, params_digest: str) -> str:
     """The id of the run with these inputs: the same inputs, the same run."""
-    digest = sha256_bytes(canonical_json([night_key, code_commit, params_digest]).encode())
+    digest = sha256_bytes(canonical_json([inputs_digest, code_tree, params_digest]).encode())
     return f"{detector}-{digest[:_HEX]}"

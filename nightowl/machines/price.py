@@ -1,6 +1,7 @@
 """Money: what a machine of a type in a zone costs an hour now, and what it cost between two moments. Unknown stays unknown."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -65,14 +66,16 @@ def read_prices(aws: Aws, types: Iterable[str], since: datetime) -> Prices:
         spot = spot_prices(aws, kinds, since) if kinds else []
     except RemoteError:
         spot = []
-    return Prices(spot, {kind: _full_price(aws, kind) for kind in kinds})
+    return Prices(spot, _full_prices(aws, kinds))
 
 
-def _full_price(aws: Aws, instance_type: str) -> float | None:
-    try:
-        return on_demand_price(aws, instance_type)
-    except RemoteError:
-        return None
+def _full_prices(aws: Aws, kinds: Iterable[str]) -> dict[str, float | None]:
+    """Unknown from the first on that AWS does not answer for: it was asked for long, and would not answer for the others."""
+    full: dict[str, float | None] = dict.fromkeys(kinds)
+    with suppress(RemoteError):
+        for kind in full:
+            full[kind] = on_demand_price(aws, kind)
+    return full
 
 
 def in_usd(amount: float | None) -> str:

@@ -9,7 +9,7 @@ from nightowl.cloud.dvc_config import read_config
 from nightowl.data.blobs import BlobStore
 from nightowl.data.source import absolute_source, source_of
 from nightowl.evaluation.champion import read_champion
-from nightowl.files import sha256_bytes
+from nightowl.files import canonical_json, sha256_bytes
 from nightowl.machine_settings import MachineSettings
 from nightowl.machines.archive import code_archive, tree_id
 from nightowl.machines.board import CODE, LOCK, Board
@@ -43,7 +43,7 @@ def refuse_unreachable(root: Path, detector: str, settings: Settings, named: str
     source_there(root, detector, absolute_source(named) if named else source_of(settings, detector))
 
 
-def order(night: Night, night_key: str, stages: tuple[str, ...], now: datetime) -> Order:
+def order(night: Night, stages: tuple[str, ...], now: datetime) -> Order:
     """The run of `stages` for this night; its inputs are pinned. The same inputs are the same run, whichever night asks.
 
     Raises:
@@ -52,11 +52,12 @@ def order(night: Night, night_key: str, stages: tuple[str, ...], now: datetime) 
     settings, workspace = settings_of(night), workspace_in_tree(night)
     machines = machines_of(settings)
     source = source_there(night.root, night.detector, source_of(settings, night.detector))
-    code, lock = _code(night, workspace), (night.tree / "requirements.lock").read_bytes()
+    pinned = {path.name: path.read_bytes() for path in sorted(workspace.inputs.iterdir())}
+    code, lock = _code(night, pinned), (night.tree / "requirements.lock").read_bytes()
     blobs = _blobs(workspace, BlobStore(home_of(settings) / "blobs"))
     params_digest = load_params(night.tree, night.detector).digest()
     job = Job(
-        run_id=run_id_of(night.detector, night_key, tree_id(night.root, night.code_commit), params_digest),
+        run_id=run_id_of(night.detector, _digest(pinned, workspace), tree_id(night.root, night.code_commit), params_digest),
         detector=night.detector,
         stages=stages,
         code_commit=night.code_commit,
@@ -91,9 +92,16 @@ def place(board: Board, ordered: Order) -> None:
     board.put_file(CODE, ordered.code)
 
 
-def _code(night: Night, workspace: Workspace) -> bytes:
-    pinned = {f"inputs/{night.detector}/{path.name}": path.read_bytes() for path in sorted(workspace.inputs.iterdir())}
-    return code_archive(night.root, night.code_commit, {**pinned, ".dvc/config": cache_config(read_config(night.root))})
+def _digest(pinned: Mapping[str, bytes], workspace: Workspace) -> str:
+    """Of all inputs that stages elsewhere read: another champion is another run. What was decided before is the gate's alone,
+    which stays here."""
+    read = {name: sha256_bytes(content) for name, content in pinned.items() if name != workspace.decisions.name}
+    return sha256_bytes(canonical_json(read).encode())
+
+
+def _code(night: Night, pinned: Mapping[str, bytes]) -> bytes:
+    beside = {f"inputs/{night.detector}/{name}": content for name, content in pinned.items()}
+    return code_archive(night.root, night.code_commit, {**beside, ".dvc/config": cache_config(read_config(night.root))})
 
 
 def _blobs(workspace: Workspace, store: BlobStore) -> dict[Blob, Path]:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -54,7 +55,7 @@ def rented(tmp_path: Path, prefect_home: Path) -> Iterator[Rented]:
         yield Rented(checkout, world)
 
 
-def test_a_night_on_a_machine_ships_what_it_made_and_leaves_none(rented: Rented) -> None:
+def test_nights_on_machines_ship_what_was_made_there_and_leave_none(rented: Rented) -> None:
     checkout, world = rented.checkout, rented.world
     refused = checkout.run("nightowl", "night", "demo", "--source", str(checkout.root / "detectors"), **rented.there)
     assert refused.returncode == 2 and "which rented machines cannot read" in refused.stderr
@@ -69,8 +70,14 @@ def test_a_night_on_a_machine_ships_what_it_made_and_leaves_none(rented: Rented)
     assert "Rented machines" in page.read_text()
     (account,) = (checkout.root / ".nightowl" / "nights" / "demo").glob("*/machines.json")
     assert json.loads(account.read_text())["goodput"]["num_machines"] == 1
-    again = checkout.check("nightowl", "retrain", "demo", **rented.there)
-    assert "taking it up" in again and len(world.cloud.ended) == 1, "what is done needs no machine"
+    judged = checkout.check("nightowl", "retrain", "demo", **rented.there)
+    assert "asking for 1 machine(s)" in judged and len(world.cloud.ended) == 2, "there is a champion to be judged against now"
+    assert "demo@champion is version" in judged and rented.remains() == []
+    for known in (checkout.root / ".nightowl", checkout.root / ".dvc" / "cache"):
+        shutil.rmtree(known)
+    again = checkout.check("nightowl", "night", "demo", *source, **rented.there)
+    assert "taking it up" in again and len(world.cloud.ended) == 2, "what is done needs no machine, whoever asks"
+    assert "train@demo: restored from the cache" in again and "demo@champion is version 1" in again
 
 
 def test_ctrl_c_ends_the_machines_and_the_same_command_goes_on(rented: Rented) -> None:

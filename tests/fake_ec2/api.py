@@ -5,6 +5,7 @@ throttling      so many calls of an action are refused, as AWS words it for that
 groups          a name that is taken, a group with members deleted without force, a capacity above the maximum
 schedules       an action in the past
 capacity        RunInstances beyond what there is: InsufficientInstanceCapacity
+prices          the price list, which moto has not (price_list.py)
 """
 
 import io
@@ -21,6 +22,7 @@ from uuid import uuid4
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
 
 from tests.fake_ec2.gaps import Market, start_time
+from tests.fake_ec2.price_list import get_products
 from tests.fake_ec2.serving import Quiet
 
 _KEPT = ("ec2", "autoscaling")  # their books are one: two calls at once would tear them
@@ -95,6 +97,8 @@ class Api:
             return self.calls[-1]
 
     def _answer(self, call: Call, environ: dict[str, Any]) -> Answered:
+        if call.service == "pricing":
+            return self._refused(call) or _json("200 OK", get_products(self.market.region, call.params))
         if call.service not in _KEPT:
             return self._refused(call) or _answered(self._moto, environ)
         with self.books:
@@ -217,5 +221,10 @@ def _refusal(service: str, refusal: Refusal) -> Answered:
     if service == "ec2":
         body = f"<Response><Errors><Error>{error}</Error></Errors><RequestID>{uuid4()}</RequestID></Response>"
     elif service in ("ssm", "pricing", "servicequotas"):
-        body, kind = json.dumps({"__type": refusal.code, "message": refusal.message}), "application/x-amz-json-1.1"
+        return _json(f"{refusal.status} refused", {"__type": refusal.code, "message": refusal.message})
     return f"{refusal.status} refused", [("Content-Type", kind), ("Content-Length", str(len(body)))], body.encode()
+
+
+def _json(status: str, answer: dict[str, Any]) -> Answered:
+    body = json.dumps(answer).encode()
+    return status, [("Content-Type", "application/x-amz-json-1.1"), ("Content-Length", str(len(body)))], body

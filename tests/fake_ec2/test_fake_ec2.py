@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from nightowl.cloud.ec2_prices import on_demand_price
+from nightowl.cloud.ec2_session import Aws
 from tests.fake_ec2.cloud import FakeEC2
 from tests.fake_ec2.namespaces import namespaces_permitted
 
@@ -244,6 +246,14 @@ def test_throttling_is_worded_as_the_service_words_it_and_ends(cloud: FakeEC2, s
         getattr(client, ask)()
     assert code_of(refused) == code
     getattr(client, ask)()
+
+
+def test_the_price_list_has_one_price_of_a_machine_and_none_of_what_it_does_not_hold(cloud: FakeEC2) -> None:
+    aws = Aws("us-east-1", cloud.endpoint)
+    with cloud.speaking():
+        assert on_demand_price(aws, "g5.xlarge") == 1.006
+        assert on_demand_price(aws, "p9.huge") is None
+        assert on_demand_price(Aws("eu-central-1", cloud.endpoint), "g5.xlarge") is None
 
 
 def test_an_object_is_put_once_if_absent(cloud: FakeEC2) -> None:

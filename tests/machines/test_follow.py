@@ -11,6 +11,7 @@ from tests.machines.jobs import RUN, a_beat
 
 WAITING = RunStatus(run_id=RUN, state="waiting")
 AT_WORK = RunStatus(run_id=RUN, state="running", nodes=(a_beat(state="training", stage="train", step=40),))
+JUDGING = RunStatus(run_id=RUN, state="running", nodes=(a_beat(state="running", stage="evaluate", step=40),))
 DONE = RunStatus(run_id=RUN, state="done", stages_done=("prepare", "train"))
 
 
@@ -66,7 +67,7 @@ def followed(engine: Scripted) -> tuple[RunStatus, list[str]]:
 
 
 def test_each_line_and_each_change_is_said_once_and_every_look_renews() -> None:
-    engine = Scripted(WAITING, AT_WORK, AT_WORK, DONE)
+    engine = Scripted(WAITING, AT_WORK, AT_WORK, JUDGING, DONE)
     status, said = followed(engine)
     assert status == DONE
     assert said == [
@@ -74,9 +75,10 @@ def test_each_line_and_each_change_is_said_once_and_every_look_renews() -> None:
         f"{RUN}: waiting; 0 nodes",
         "i-1: line 1",
         f"{RUN}: running; 1 node, train at step 40",
+        f"{RUN}: running; 1 node, evaluate",
         f"{RUN}: done; done: prepare, train",
     ]
-    assert engine.did == ["renew"] * 4
+    assert engine.did == ["renew"] * 5
 
 
 def test_a_network_that_is_away_for_a_while_is_said_once_and_borne() -> None:

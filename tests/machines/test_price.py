@@ -1,10 +1,14 @@
+import json
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
 from nightowl.cloud.ec2_prices import SpotPrice
+from nightowl.cloud.ec2_session import Aws
+from nightowl.errors import RemoteError
 from nightowl.machines.bill import bill
-from nightowl.machines.price import Prices, in_usd
+from nightowl.machines.price import Prices, in_usd, read_prices
 from nightowl.machines.records import Event, NodeBeat
 
 NOON = datetime(2026, 7, 1, 12, tzinfo=UTC)
@@ -49,6 +53,31 @@ def test_the_dearest_machine_that_may_come_is_over_types_and_zones() -> None:
     assert PRICES.dearest_now(["g5.xlarge"], ["a"]) == 0.1
     assert PRICES.dearest_now(["g5.xlarge"], ["a", "b", "c"]) == 9.0
     assert PRICES.dearest_now(["g5.xlarge", "p9.huge"], ["a"]) is None
+
+
+class Deaf(Aws):
+    """AWS whose price list answers for `told` only."""
+
+    def __init__(self, *told: str) -> None:
+        super().__init__("eu-central-1")
+        self.told, self.asked = told, []  # type: tuple[str, ...], list[str]
+
+    def call(self, service: str, operation: str, **arguments: Any) -> dict[str, Any]:
+        if service != "pricing":
+            return {}
+        kind = next(each["Value"] for each in arguments["Filters"] if each["Field"] == "instanceType")
+        self.asked.append(kind)
+        if kind not in self.told:
+            raise RemoteError("pricing:GetProducts: gave up after 8 attempts in 25 s")
+        hour = {"unit": "Hrs", "pricePerUnit": {"USD": "1.2"}}
+        return {"PriceList": [json.dumps({"terms": {"OnDemand": {"x": {"priceDimensions": {"y": hour}}}}})]}
+
+
+def test_a_price_list_that_does_not_answer_is_not_asked_again_for_the_next_type() -> None:
+    aws = Deaf("a.large")
+    prices = read_prices(aws, ["c.large", "b.large", "a.large"], NOON)
+    assert prices.full == {"a.large": 1.2, "b.large": None, "c.large": None}
+    assert aws.asked == ["a.large", "b.large"], "each would be waited for as long as the first"
 
 
 def beat(instance: str, lifecycle: str, at: float, zone: str = "a") -> NodeBeat:

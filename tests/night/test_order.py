@@ -83,8 +83,8 @@ def a_night(root: Path, base: str | None = None) -> Night:
     )
 
 
-def ordered(night: Night, key: str = "k") -> Order:
-    return order(night, key, ("prepare", "train"), NOW)
+def ordered(night: Night) -> Order:
+    return order(night, ("prepare", "train"), NOW)
 
 
 def test_the_job_says_what_to_do_and_by_when(root: Path) -> None:
@@ -110,7 +110,11 @@ def test_the_same_inputs_are_the_same_run_and_other_code_or_data_another(root: P
     first = ordered(a_night(root)).job.run_id
     commit(root, "2026-03-03T00:00:00Z")  # the same files, later
     assert ordered(a_night(root)).job.run_id == first
-    assert ordered(a_night(root), key="other").job.run_id != first
+    for name, same in {"manifest.jsonl": False, "previous.json": False, "decisions.json": True}.items():
+        night = a_night(root)
+        (root / "inputs" / "demo" / name).write_text("other")
+        assert (ordered(night).job.run_id == first) is same, f"{name}: do stages on nodes read it?"
+        (root / "inputs" / "demo" / name).unlink()
     (root / "dvc.yaml").write_text("stages: {a: {}}\n")
     commit(root)
     assert ordered(a_night(root)).job.run_id != first
@@ -122,6 +126,7 @@ def test_weights_go_with_it_each_once_and_one_that_was_altered_does_not(root: Pa
     (root.parent / "onnx").write_bytes(b"champion")
     base, onnx = store.put(root.parent / "base"), store.put(root.parent / "onnx")
     night = a_night(root, base)
+    without = ordered(night).job.run_id
     champion = ChampionRecord(
         detector="demo",
         version="1",
@@ -134,6 +139,7 @@ def test_weights_go_with_it_each_once_and_one_that_was_altered_does_not(root: Pa
     )
     for name in ("champion.json", "reference.json"):
         write_champion(root / "inputs" / "demo" / name, champion)
+    assert ordered(night).job.run_id != without, "stages judge against the champion: what was made without is no result"
     assert {blob.sha256: blob.num_bytes for blob in ordered(night).job.blobs} == {base: 4, onnx: 8}
     store.path_of(onnx).chmod(0o600)
     store.path_of(onnx).write_bytes(b"altered!")
