@@ -31,11 +31,13 @@ export: {}
 
 @dataclass(frozen=True)
 class Checkout:
-    """A clone, and how commands are run in it: one thread, a Prefect home of its own, no network."""
+    """A clone, and how commands are run in it: one thread, a Prefect home of its own, no network. None may take longer than
+    `night_seconds`."""
 
     root: Path
     prefect_home: Path
     api: str | None = None
+    night_seconds: float = NIGHT_SECONDS
 
     def environment(self, **more: str) -> dict[str, str]:
         inherited = {key: value for key, value in os.environ.items() if not key.startswith(("NIGHTOWL_", "PREFECT_", "PYTHON"))}
@@ -50,7 +52,7 @@ class Checkout:
     def run(self, *command: str, **more: str) -> subprocess.CompletedProcess[str]:
         """Run a command to its end and return it, output and all; the caller judges the exit code."""
         return subprocess.run(
-            command, cwd=self.root, env=self.environment(**more), capture_output=True, text=True, timeout=NIGHT_SECONDS
+            command, cwd=self.root, env=self.environment(**more), capture_output=True, text=True, timeout=self.night_seconds
         )
 
     def check(self, *command: str, **more: str) -> str:

@@ -20,6 +20,7 @@ from tests.end_to_end.test_interrupt import flow_of, rest_of, until_line
 from tests.fake_ec2.cloud import FakeEC2
 from tests.fake_ec2.world import World, a_world, settings_text
 
+NIGHT_SECONDS = 600  # its machine, AWS, Prefect's server and the night itself share the two cores of this computer
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 
 
@@ -42,7 +43,7 @@ class Rented:
 def rented(tmp_path: Path, prefect_home: Path) -> Iterator[Rented]:
     with FakeEC2(tmp_path / "cloud") as cloud:
         world = a_world(cloud)
-        checkout = clone(tmp_path / "nightowl", prefect_home)
+        checkout = replace(clone(tmp_path / "nightowl", prefect_home), night_seconds=NIGHT_SECONDS)
         remote = f"\n['remote \"shared\"']\n    url = s3://{world.bucket}/dvc\n    endpointurl = {cloud.endpoint}\n"
         config = (checkout.root / ".dvc" / "config").read_text().replace("[core]\n", "[core]\n    remote = shared\n")
         checkout.commit(".dvc/config", config + remote)
