@@ -70,13 +70,14 @@ class StageWorker:
         self._leader: Path | None = None
         self._ended: Ended | None = None
         self._stopping = threading.Event()
+        self._stopper: threading.Thread | None = None
         self._lock = threading.Lock()
 
     def begin(self, stage: str, generation: Generation, rank: int) -> None:
         workspace = self._in(generation, rank) if stage == TOGETHER else self.workspace
         if stage == TOGETHER:
             workspace.steps_taken.unlink(missing_ok=True)
-        self._ended, self._stopping = None, threading.Event()
+        self._ended, self._stopping, self._stopper = None, threading.Event(), None
         work = self._lead if rank == 0 else self._join
         threading.Thread(target=self._run, args=(work, workspace, stage), name=f"work {stage}", daemon=True).start()
 
@@ -87,7 +88,8 @@ class StageWorker:
         if self._stopping.is_set():
             return
         self._stopping.set()
-        threading.Thread(target=self._stop, args=(patience_seconds,), name="stop", daemon=True).start()
+        self._stopper = threading.Thread(target=self._stop, args=(patience_seconds,), name="stop", daemon=True)
+        self._stopper.start()
 
     def request_checkpoint(self) -> None:
         path = self.workspace.settings.checkpoint_request
@@ -128,6 +130,8 @@ class StageWorker:
             ended = Ended("preempted" if self._stopping.is_set() else "failed", str(error), True)
         except Exception as error:  # noqa: BLE001  the border of the work: whatever it was, the node must hear of it
             ended = Ended("failed", f"{stage}: {type(error).__name__}: {error}", True)
+        if self._stopper is not None:
+            self._stopper.join()  # it sweeps, too, and must not meet the processes of the next work
         self.sweep()
         self._ended = ended
 
