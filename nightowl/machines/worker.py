@@ -88,8 +88,9 @@ class StageWorker:
         if self._stopping.is_set():
             return
         self._stopping.set()
-        self._stopper = threading.Thread(target=self._stop, args=(patience_seconds,), name="stop", daemon=True)
-        self._stopper.start()
+        with self._lock:
+            self._stopper = threading.Thread(target=self._stop, args=(patience_seconds,), name="stop", daemon=True)
+            self._stopper.start()
 
     def request_checkpoint(self) -> None:
         path = self.workspace.settings.checkpoint_request
@@ -130,8 +131,10 @@ class StageWorker:
             ended = Ended("preempted" if self._stopping.is_set() else "failed", str(error), True)
         except Exception as error:  # noqa: BLE001  the border of the work: whatever it was, the node must hear of it
             ended = Ended("failed", f"{stage}: {type(error).__name__}: {error}", True)
-        if self._stopper is not None:
-            self._stopper.join()  # it sweeps, too, and must not meet the processes of the next work
+        with self._lock:
+            stopper = self._stopper
+        if stopper is not None:
+            stopper.join()  # it sweeps, too, and must not meet the processes of the next work
         self.sweep()
         self._ended = ended
 
