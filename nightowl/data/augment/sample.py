@@ -1,6 +1,7 @@
 """One augmented training sample: the draw carried out, pixels and boxes."""
 
-from typing import NamedTuple, Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import cv2
 import numpy as np
@@ -8,10 +9,12 @@ from numpy.typing import NDArray
 
 from nightowl.data.augment import boxes as at
 from nightowl.data.augment import compose
-from nightowl.data.augment.colour import apply_gains
 from nightowl.data.augment.draw import Draw, View
 from nightowl.data.augment.geometry import canvas_size, is_straight, matrix, piece, straight, tiles
 from nightowl.data.labels import Labels
+
+if TYPE_CHECKING:
+    from nightowl.data.augment.colour import Gains
 
 Pixels = NDArray[np.uint8]
 
@@ -42,7 +45,7 @@ class Augmenter:
         self._images = images
         self._labels = labels
         self._size = size
-        self._colour_later = colour_later
+        self._apply_gains = None if colour_later else _apply_gains()
         self._image, self._other = np.empty((2, size, size, 3), np.uint8)
         self._spill = compose.spill_memory(size)
 
@@ -55,8 +58,8 @@ class Augmenter:
             boxes, class_ids = np.concatenate((boxes, more)), np.concatenate((class_ids, more_ids))
         red, green, blue = target
         cv2.split(self._image, [blue, green, red])
-        if not self._colour_later:
-            apply_gains(target, drawn.hsv_gains)
+        if self._apply_gains is not None:
+            self._apply_gains(target, drawn.hsv_gains)
         _flip(drawn, target)
         return Objects(_flipped_norm(boxes, drawn, self._size), class_ids)
 
@@ -83,6 +86,12 @@ class Augmenter:
             after = drawn = at.transformed(before, to_training)
         kept = at.kept(before, at.clipped(after, size, size), view.scale)
         return Objects(at.clipped(drawn[kept], size, size), class_ids[kept])
+
+
+def _apply_gains() -> "Callable[[Pixels, Gains], None]":
+    from nightowl.data.augment.colour import apply_gains  # a second of compiler, for those alone that make colours
+
+    return apply_gains
 
 
 def _flip(drawn: Draw, planes: Pixels) -> None:
