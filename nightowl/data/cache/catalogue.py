@@ -30,7 +30,8 @@ def everything(shard: Shard) -> Found:
 
 def keep_sound(found: Found, progress: Track) -> Found:
     """Those whose bytes agree with their checksum. The others are marked, so that nobody finds them again."""
-    stored = {shard.folder: np.memmap(shard.folder / PIXELS, np.uint8, "r") for shard, _ in found.values()}
+    folders = {shard.folder for shard, _ in found.values()}
+    stored = {folder: np.memmap(folder / PIXELS, np.uint8, "r") for folder in folders}
     order = list(found)
     sound, damaged = Found(), defaultdict[Path, list[Key]](list)
     agree = stream_in_threads(lambda key: _agrees(found[key], stored), order, "checking prepared images", progress)
