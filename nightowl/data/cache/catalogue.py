@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from nightowl.data.threads import stream_in_threads
 from nightowl.progress import Track
 
 Found = dict[Key, tuple[Shard, int]]
+_CHECKED_AT_ONCE = 32  # images a thread is handed: one is checked in less time than handing it over takes
 
 
 def locate(place: Place, wanted: Sequence[Key]) -> Found:
@@ -32,9 +34,13 @@ def keep_sound(found: Found, progress: Track) -> Found:
     """Those whose bytes agree with their checksum. The others are marked, so that nobody finds them again."""
     folders = {shard.folder for shard, _ in found.values()}
     stored = {folder: np.memmap(folder / PIXELS, np.uint8, "r") for folder in folders}
-    order = list(found)
-    sound, damaged = Found(), defaultdict[Path, list[Key]](list)
-    agree = stream_in_threads(lambda key: _agrees(found[key], stored), order, "checking prepared images", progress)
+    order, sound, damaged = list(found), Found(), defaultdict[Path, list[Key]](list)
+    parts = [order[first : first + _CHECKED_AT_ONCE] for first in range(0, len(order), _CHECKED_AT_ONCE)]
+
+    def check(part: list[Key]) -> list[bool]:
+        return [_agrees(found[key], stored) for key in part]
+
+    agree = chain.from_iterable(stream_in_threads(check, parts, "checking prepared images", progress))
     for key, agrees in zip(order, agree, strict=True):
         if agrees:
             sound[key] = found[key]
