@@ -69,15 +69,15 @@ class StageWorker:
         self._process: subprocess.Popen[bytes] | None = None
         self._leader: Path | None = None
         self._ended: Ended | None = None
-        self._stopping = threading.Event()
-        self._stopper: threading.Thread | None = None
+        self._patience_seconds: float | None = None  # once asked to stop
+        self._stopper: threading.Thread | None = None  # of the process that runs
         self._lock = threading.Lock()
 
     def begin(self, stage: str, generation: Generation, rank: int) -> None:
         workspace = self._in(generation, rank) if stage == TOGETHER else self.workspace
         if stage == TOGETHER:
             workspace.steps_taken.unlink(missing_ok=True)
-        self._ended, self._stopping, self._stopper = None, threading.Event(), None
+        self._ended, self._patience_seconds = None, None
         work = self._lead if rank == 0 else self._join
         threading.Thread(target=self._run, args=(work, workspace, stage), name=f"work {stage}", daemon=True).start()
 
@@ -85,12 +85,10 @@ class StageWorker:
         return self._ended
 
     def stop(self, patience_seconds: float) -> None:
-        if self._stopping.is_set():
-            return
-        self._stopping.set()
         with self._lock:
-            self._stopper = threading.Thread(target=self._stop, args=(patience_seconds,), name="stop", daemon=True)
-            self._stopper.start()
+            if not self._stopping:
+                self._patience_seconds = patience_seconds
+                self._stop_what_runs()
 
     def request_checkpoint(self) -> None:
         path = self.workspace.settings.checkpoint_request
@@ -128,13 +126,9 @@ class StageWorker:
         except Preempted as error:
             ended = Ended("preempted", str(error), True)
         except NightowlError as error:
-            ended = Ended("preempted" if self._stopping.is_set() else "failed", str(error), True)
+            ended = Ended("preempted" if self._stopping else "failed", str(error), True)
         except Exception as error:  # noqa: BLE001  the border of the work: whatever it was, the node must hear of it
             ended = Ended("failed", f"{stage}: {type(error).__name__}: {error}", True)
-        with self._lock:
-            stopper = self._stopper
-        if stopper is not None:
-            stopper.join()  # it sweeps, too, and must not meet the processes of the next work
         self.sweep()
         self._ended = ended
 
@@ -142,7 +136,7 @@ class StageWorker:
         """Bring the stage about and push it; returns whether it executed."""
         repro.forget(workspace, stage)
         code = self._follow(repro.repro(workspace, stage, pull=True, piped=True), workspace.leader(stage))
-        if self._stopping.is_set() and code != 0 and repro.read_outcome(workspace.outcome(stage)) is None:
+        if self._stopping and code != 0 and repro.read_outcome(workspace.outcome(stage)) is None:
             raise Interrupted("asked to stop")  # before it began, or ended without a word
         error = repro.failure(workspace, stage, code)
         if error is not None:
@@ -180,14 +174,15 @@ class StageWorker:
         reader = threading.Thread(target=self._read, args=(process,), name="read", daemon=True)
         with self._lock:
             self._process, self._leader = process, leader
-            if self._stopping.is_set():
-                process.terminate()
+            self._stop_what_runs()
         reader.start()
         code = wait(process)
         with self._lock:
-            self._process = None
+            stopper, self._process, self._stopper = self._stopper, None, None
+        if stopper is not None:
+            stopper.join()  # it sweeps, and must not meet the processes of what comes next
         reader.join(_LAST_LINES_SECONDS)  # what it left behind may hold the pipe
-        if self._stopping.is_set() and code != 0 and leader is None:
+        if self._stopping and code != 0 and leader is None:
             raise Interrupted("asked to stop")
         return code
 
@@ -196,20 +191,27 @@ class StageWorker:
             for line in lines(process):
                 self.say(line)
 
-    def _stop(self, patience_seconds: float) -> None:
-        with self._lock:
-            process, leader = self._process, self._leader
-        if process is None:
+    @property
+    def _stopping(self) -> bool:
+        return self._patience_seconds is not None
+
+    def _stop_what_runs(self) -> None:
+        """With the lock held: see to the end of the process that runs, if there is one and it is to end."""
+        if self._process is not None and self._patience_seconds is not None:
+            what = (self._process, self._leader, self._patience_seconds)
+            self._stopper = threading.Thread(target=self._end, args=what, name="stop", daemon=True)
+            self._stopper.start()
+
+    def _end(self, process: "subprocess.Popen[bytes]", leader: Path | None, patience_seconds: float) -> None:
+        if leader is not None:
+            repro.stop(process, leader, patience_seconds)
+            self.sweep()
             return
-        if leader is None:
-            process.send_signal(signal.SIGTERM)
-            try:
-                process.wait(patience_seconds)
-            except subprocess.TimeoutExpired:
-                self.sweep()
-            return
-        repro.stop(process, leader, patience_seconds)
-        self.sweep()
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(patience_seconds)
+        except subprocess.TimeoutExpired:
+            self.sweep()
 
 
 def newest_step(settings: Settings, detector: str) -> int | None:

@@ -200,6 +200,21 @@ def test_a_stop_that_comes_before_the_stage_has_begun_is_heard(tree: Tree) -> No
     assert tree.ended().how == "preempted"
 
 
+def test_a_stop_that_comes_before_its_process_ends_also_one_that_never_listens(
+    tree: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(repro, "DVC_SECONDS", 0.5)
+    tree.write("script", "hangs")
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)  # processes begin with it
+    try:
+        tree.worker.begin("train", a_generation(1, "a"), 0)
+        tree.worker.stop(0.2)
+        assert tree.ended().how == "preempted"
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    within(5, lambda: True if not tree.processes() else None)
+
+
 def test_a_checkpoint_is_asked_for_by_a_touch(tree: Tree) -> None:
     tree.worker.request_checkpoint()
     assert (tree.root / "please").exists()
