@@ -74,9 +74,17 @@ def leave(
     engine.cancel(run_id)
     say(f"{run_id}: cancelled; its nodes save what they have")
     until = clock() + _LEAVE_SECONDS
-    while clock() < until and any(node.state != "gone" for node in engine.status(run_id).nodes):
+    while clock() < until and not _all_gone(engine, run_id):
         sleep(2.0)
     end(engine, run_id, say)
+
+
+def _all_gone(engine: Engine, run_id: str) -> bool:
+    """Whether every node has left; one that cannot be asked for has not, and is ended all the same when the time is up."""
+    try:
+        return all(node.state == "gone" for node in engine.status(run_id).nodes)
+    except RemoteError:
+        return False
 
 
 def end(engine: Engine, run_id: str, say: Callable[[str], object]) -> None:

@@ -105,6 +105,9 @@ def test_a_wish_to_end_gives_nodes_time_to_commit_and_then_ends_them() -> None:
     leave(stuck, RUN, lambda line: None, clock.sleep, clock)
     assert stuck.did == ["cancel", "tear down"]
     assert 120 <= clock.now < 130, "a node that does not answer is not waited for longer than a spot notice lasts"
+    unreachable, clock = Scripted(None), Clock()
+    leave(unreachable, RUN, lambda line: None, clock.sleep, clock)
+    assert unreachable.did == ["cancel", "tear down"], "a board that is away keeps no machine"
 
 
 def test_what_is_left_is_said_by_name_with_what_to_do() -> None:
