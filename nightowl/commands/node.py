@@ -4,9 +4,13 @@ import os
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from nightowl.cloud.metadata import Machine
+    from nightowl.machines.records import NodeBeat
 
 _HOME = "/var/lib/nightowl"
 
@@ -20,12 +24,11 @@ def node(
 ) -> None:
     """Run the stages of a run on this machine, with its other nodes."""
     from nightowl.cloud.ec2_instances import leave_group
-    from nightowl.cloud.metadata import Metadata, SpotWatcher
+    from nightowl.cloud.metadata import Machine, Metadata, SpotWatcher
     from nightowl.data.source import pin_snapshot
     from nightowl.errors import RemoteError
     from nightowl.machines.agent import Place, run_node
     from nightowl.machines.board import Board, board_bucket
-    from nightowl.machines.records import NodeBeat
     from nightowl.night.sources import pull_source
     from nightowl.settings import Settings
 
@@ -35,33 +38,14 @@ def node(
     home = Path(os.environ.get("NIGHTOWL_NODE_HOME", _HOME))
     endpoint = os.environ.get("AWS_ENDPOINT_URL")
     bucket = board_bucket(board, os.environ.get("NIGHTOWL_S3_ENDPOINT") or endpoint)
-    num_gpus = len(list(Path("/dev").glob("nvidia[0-9]*")))
     now = datetime.now(UTC)
     if instance is not None:
-        me = NodeBeat(
-            instance=instance,
-            address=address,
-            num_gpus=num_gpus,
-            instance_type="local",
-            zone="local",
-            lifecycle="local",
-            state="booting",
-            at=now,
-        )
+        me = _first_beat(Machine(instance, address, "local", "local", region="local", spot=False), "local", now)
         run_node(Board(bucket, run), me, Place(Path.cwd(), home), None, pull, lambda decrement: None)
         return
     metadata = Metadata()
     machine = metadata.machine()
-    me = NodeBeat(
-        instance=machine.instance,
-        address=machine.address,
-        num_gpus=num_gpus,
-        instance_type=machine.instance_type,
-        zone=machine.zone,
-        lifecycle="spot" if machine.spot else "on-demand",
-        state="booting",
-        at=now,
-    )
+    me = _first_beat(machine, "spot" if machine.spot else "on-demand", now)
     begun = datetime.fromtimestamp(since, UTC) if since is not None else now
     up = float(Path("/proc/uptime").read_text().split()[0])
 
@@ -73,3 +57,18 @@ def node(
 
     place = Place(Path.cwd(), home, min(begun, datetime.fromtimestamp(time.time() - up, UTC)), begun)
     run_node(Board(bucket, run), me, place, SpotWatcher(metadata), pull, leave)
+
+
+def _first_beat(machine: "Machine", lifecycle: str, now: datetime) -> "NodeBeat":
+    from nightowl.machines.records import NodeBeat
+
+    return NodeBeat(
+        instance=machine.instance,
+        address=machine.address,
+        num_gpus=len(list(Path("/dev").glob("nvidia[0-9]*"))),
+        instance_type=machine.instance_type,
+        zone=machine.zone,
+        lifecycle=lifecycle,
+        state="booting",
+        at=now,
+    )
