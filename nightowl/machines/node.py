@@ -119,10 +119,10 @@ class Node:
         given = self._given
         if given is None or not given.running:
             return
+        ended = self._worker.ended()  # first: what is asked for afterwards is all that it did
         now, steps = self._clock.now(), self._worker.steps()
         if given.leads_training and given.steps_at is None and steps is not None:
             self._given = given = replace(given, steps_at=now)
-        ended = self._worker.ended()
         if ended is None:
             return
         self._diary.note(*spans(self._me.instance, given, steps, now))
