@@ -24,9 +24,11 @@ def looked_on(shown: Watcher, workspace: Workspace, key: str, device: str) -> It
         sinks.append(Behind(lambda: open_registry(settings).scalars_of(detector, key)))
     figures = Sinks(sinks, shown.note)
     with HardwareMonitor(gpu_of(device), shown.note).watching() as monitor:
+        watcher = StepsTaken(Onlookers(shown, figures, monitor), workspace.steps_taken)
         try:
-            yield StepsTaken(Onlookers(shown, figures, monitor), workspace.steps_taken)
+            yield watcher
         finally:
+            watcher.close()
             figures.close()
             summary = monitor.summary()
             if summary is not None:

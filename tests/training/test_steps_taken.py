@@ -16,3 +16,26 @@ def test_the_step_counts_from_the_first_epoch_and_is_not_written_at_each(tmp_pat
         now[0] = at
         watcher.batch_done(2, batch, {}, 0.0)
         assert steps_taken(path) == (13, noted), batch
+
+
+def test_no_step_is_left_out_when_an_epoch_or_the_training_is_over(tmp_path: Path) -> None:
+    path = tmp_path / "train.step"
+    watcher = StepsTaken(Unwatched(), path, lambda: 0.0)
+    watcher.started(START)
+    for batch in (4, 10):
+        watcher.batch_done(2, batch, {}, 0.0)
+    assert steps_taken(path) == (13, 13)
+    watcher.validating(2)
+    assert steps_taken(path) == (13, 20)
+    watcher.batch_done(3, 1, {}, 0.0)
+    watcher.close()
+    assert steps_taken(path) == (13, 21)
+
+
+def test_a_step_that_cannot_be_noted_stops_nothing(tmp_path: Path) -> None:
+    watcher = StepsTaken(Unwatched(), tmp_path / "train.step")
+    watcher.started(START)
+    (tmp_path / "train.step").unlink()
+    (tmp_path / "train.step").mkdir()
+    watcher.batch_done(2, 4, {}, 0.0)
+    watcher.close()
