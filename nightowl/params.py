@@ -256,15 +256,15 @@ class GateParams(OperatingLimits):
         "bound", description="what must keep these limits: the upper bound of the rate, or the rate as counted"
     )
     max_seconds_per_image: Annotated[float, Field(gt=0)] | None = Field(
-        None, description="of the exported model at batch 1 on this machine's CPU; null: any"
+        None, description="of each artefact at batch 1 on this machine's CPU; null: any"
     )
     max_p99_seconds_per_image: Annotated[float, Field(gt=0)] | None = Field(
         None, description="the same, of the slowest calls: the 99th percentile; null: any"
     )
     max_latency_ratio: Annotated[float, Field(gt=0)] | None = Field(
-        None, description="its time as a multiple of the champion's, measured in turn; null: any"
+        None, description="its time as a multiple of that of the champion's ONNX, measured in turn; null: any"
     )
-    max_model_bytes: Annotated[int, Field(gt=0)] | None = Field(None, description="size of the exported file; null: any")
+    max_model_bytes: Annotated[int, Field(gt=0)] | None = Field(None, description="size of its files; null: any")
     class_change: Literal["compare_common", "refuse"] = Field(
         "compare_common", description="when candidate and champion know other classes: judge the common ones, or refuse"
     )

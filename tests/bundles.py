@@ -27,7 +27,7 @@ RANDOM_WEIGHTS = BaseWeights(kind="yaml", name="yolo11n.yaml", sha256=None)
 @dataclass(frozen=True)
 class Made:
     """What a pretended night made; `weights` are any bytes that tell it from another. `better_than` names the reference that it
-    was shown to be better than; `openvino_refused` says why OpenVINO's form was left out."""
+    was shown to be better than; `openvino_refused` says why OpenVINO's form was left out, `over_budget` what it breaks."""
 
     night: str = "20261130T020000-abc1234"
     detector: str = "demo"
@@ -45,6 +45,7 @@ class Made:
     openvino: bytes | None = None
     openvino_weights: bytes = b"weights of the graph"
     openvino_refused: str | None = None
+    over_budget: str | None = None
     base: BaseWeights = RANDOM_WEIGHTS
     params: Params = field(default_factory=Params)
 
@@ -213,6 +214,7 @@ def _verdict(made: Made, weights: str) -> Verdict:
         checks=(),
         candidate_sha256=weights,
         champion_version=made.champion.version if made.champion else None,
+        left_out={"openvino": (made.over_budget,)} if made.over_budget else {},
         spending=made.spending,
         reference_version=made.better_than,
         renews_reference=made.better_than is not None,

@@ -11,7 +11,7 @@ from nightowl.evaluation.budget import Spending
 from nightowl.evaluation.canary import Canary, canary_check
 from nightowl.evaluation.champion import ChampionRecord
 from nightowl.evaluation.comparison import Comparison
-from nightowl.evaluation.cost_rules import cost_checks
+from nightowl.evaluation.cost_rules import judge_cost
 from nightowl.evaluation.drops import Ground, drop_checks, pairs_of, shared
 from nightowl.evaluation.evidence import Evidence
 from nightowl.evaluation.metrics import ClassMetrics, Metrics
@@ -44,7 +44,8 @@ def judge(
     (None where nothing was kept of that).
 
     In this order: the champion itself is not judged again; too little data decides nothing; absolute floors, overall and of
-    each part; limits at the operating point; budgets of time and size; against the champion, over the classes that both know
+    each part; limits at the operating point; budgets of time and size, where an artefact that is not required is left out
+    and no more; against the champion, over the classes that both know
     by name, the rule of params. What is shown to fail refuses; what the data cannot tell leaves it undecided. The first model
     of a detector, and one with no class in common with its champion, are judged without the last of them.
 
@@ -57,7 +58,8 @@ def judge(
     basis, pairs = _basis(candidate, standing), pairs_of(candidate, champion)
     version = standing.version if standing else None
     checks = [_enough_images(gate, candidate), *_floors(gate, candidate), *floor_checks(gate, candidate, evidence.floors)]
-    checks += [*operating_checks(gate, evidence.operating), *cost_checks(gate, evidence.cost, version)]
+    cost = judge_cost(gate, evidence.cost, version)
+    checks += [*operating_checks(gate, evidence.operating), *cost.checks]
     checks += _same_classes(gate, candidate, standing)
     if standing is not None and basis == "against_champion":
         checks += drop_checks(gate, pairs, comparison, Ground(standing.version, candidate.num_images), spending, evidence.drops)
@@ -72,6 +74,7 @@ def judge(
         candidate_sha256=candidate.weights_sha256,
         champion_version=version,
         not_judged=tuple(c.name for c in candidate.classes if c.ap50 is None),
+        left_out=cost.left_out,
         spending=spending if checks[0].passed and outcome != "same_model" else None,
         reference_version=reference.record.version if reference else version,
         renews_reference=outcome == "promote" and renews_reference(gate, candidate, champion, comparison, reference, spending),

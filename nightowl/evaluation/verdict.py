@@ -2,6 +2,8 @@
 
 from typing import Literal
 
+from pydantic import Field
+
 from nightowl.evaluation.budget import Spending
 from nightowl.evaluation.intervals import Interval
 from nightowl.records import Record
@@ -29,9 +31,11 @@ class Check(Record):
 class Verdict(Record):
     """`promote` is True only for the outcome `promote`. `basis` says by which stated rule the candidate was judged.
 
-    `not_judged` names the classes that do not occur in test: no rule could be applied to them. `spending` is what the decision
-    cost of the test set's error budget, None where nothing was compared under one. `renews_reference`: it was shown to be
-    better than the reference, version `reference_version` (or there is none to compare with), and takes its place if promoted.
+    `not_judged` names the classes that do not occur in test: no rule could be applied to them. `left_out` names the artefacts
+    that break a budget and are not required, with the reasons: they do not ship, whatever the outcome. `spending` is what the
+    decision cost of the test set's error budget, None where nothing was compared under one. `renews_reference`: it was shown
+    to be better than the reference, version `reference_version` (or there is none to compare with), and takes its place if
+    promoted.
     """
 
     outcome: Outcome
@@ -41,6 +45,7 @@ class Verdict(Record):
     candidate_sha256: str
     champion_version: str | None
     not_judged: tuple[str, ...] = ()
+    left_out: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     spending: Spending | None = None
     reference_version: str | None = None
     renews_reference: bool = False

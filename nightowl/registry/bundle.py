@@ -5,7 +5,7 @@ is what was measured: weights that the metrics, the verdict or the parity do not
 """
 
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -162,8 +162,9 @@ def write_bundle(files: BundleFiles, facts: NightFacts, params: Params, target: 
     if missing:
         raise StageFailed(f"{facts.detector}: no bundle without {', '.join(missing)}; run the stages first")
     record = _record(files, facts, params)
+    shipped = replace(files, openvino=None) if "openvino" in record.left_out else files
     with publishing_folder(target) as scratch:
-        for name, path in files.named().items():
+        for name, path in shipped.named().items():
             (scratch / name).parent.mkdir(exist_ok=True)
             shutil.copyfile(path, scratch / name)
         write_atomic(scratch / "params.yaml", params.as_yaml())
@@ -195,7 +196,7 @@ def _record(files: BundleFiles, facts: NightFacts, params: Params) -> BundleReco
     for name, digest in (file for other in parity.others for file in other.files.items()):
         path = files.onnx.with_name(name)
         _refuse_another_model(path, sha256_file(path), {"parity.json": digest})
-    left_out = {other.name: other.in_words() for other in parity.others if other.in_words()}
+    left_out = {other.name: other.in_words() for other in parity.others if other.in_words()} | verdict.left_out
     return BundleRecord(
         detector=facts.detector,
         night_id=facts.night_id,

@@ -15,7 +15,7 @@ class BundleRecord(Record):
     """What a registered version is, and every input that it depended on.
 
     `formats` are those that ship, each with its precision; `left_out` are those that params asked for and that did not keep
-    their limits, with the reasons.
+    their limits against the trained model, or break a budget of time or size, with the reasons.
     """
 
     detector: str

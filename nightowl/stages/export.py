@@ -17,7 +17,7 @@ from nightowl.data.manifest import read_manifest
 from nightowl.data.source import source_folder
 from nightowl.evaluation.card import ModelCard
 from nightowl.evaluation.champion import read_champion
-from nightowl.evaluation.cost import Cost
+from nightowl.evaluation.cost import ArtefactCost, Cost
 from nightowl.evaluation.detect import Source, detect, model_of
 from nightowl.evaluation.detections import read_detections, write_detections
 from nightowl.evaluation.measure import sources_of
@@ -62,7 +62,7 @@ def run(params: Params, workspace: Workspace, out: Path) -> None:
     paths = {"onnx": onnx} | {each.name: out / workspace.openvino.name for each in others if each.shipped}
     speed = _speed(params, workspace, trained, paths)
     write_record(out / workspace.speed.name, speed)
-    write_record(out / workspace.cost.name, cost_of(speed, onnx.stat().st_size))
+    write_record(out / workspace.cost.name, cost_of(params.export, speed, paths))
 
 
 def what_was_trained(params: Params, workspace: Workspace) -> Trained:
@@ -90,15 +90,25 @@ def what_was_trained(params: Params, workspace: Workspace) -> Trained:
     )
 
 
-def cost_of(speed: Speed, model_bytes: int) -> Cost:
-    """What the gate judges: the ONNX at batch 1, and the champion's beside it."""
-    onnx, champion = speed.of("onnx"), speed.of("champion")
-    assert onnx is not None, "the ONNX is always timed"
+def cost_of(export: ExportParams, speed: Speed, paths: Mapping[str, Path]) -> Cost:
+    """What the gate judges: the artefacts at `paths`, by name, at batch 1, and the champion's ONNX beside them."""
+    champion = speed.of("champion")
     return Cost(
-        seconds_per_image=onnx.at(1).p50_seconds,
-        p99_seconds_per_image=onnx.at(1).p99_seconds,
+        artefacts=tuple(_artefact_cost(name, export, speed, path) for name, path in paths.items()),
         champion_seconds_per_image=champion.at(1).p50_seconds if champion else None,
-        model_bytes=model_bytes,
+    )
+
+
+def _artefact_cost(name: str, export: ExportParams, speed: Speed, path: Path) -> ArtefactCost:
+    timed = speed.of(name)
+    assert timed is not None, "every artefact is timed"
+    files = (path, path.with_suffix(".bin")) if name == "openvino" else (path,)
+    return ArtefactCost(
+        name=name,
+        required=name == "onnx" or name in export.required_formats,
+        seconds_per_image=timed.at(1).p50_seconds,
+        p99_seconds_per_image=timed.at(1).p99_seconds,
+        num_bytes=sum(file.stat().st_size for file in files),
     )
 
 

@@ -181,7 +181,7 @@ class Workspace:
 
     @property
     def cost(self) -> Path:
-        """The Cost of running the exported model."""
+        """The Cost of running each exported artefact."""
         return self.out("export") / "cost.json"
 
     @property

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from nightowl.evaluation.cost import Cost
-from nightowl.evaluation.cost_rules import cost_checks
+from nightowl.evaluation.cost import ArtefactCost, Cost
+from nightowl.evaluation.cost_rules import judge_cost
 from nightowl.evaluation.evidence import Evidence
 from nightowl.evaluation.gate import judge
 from nightowl.evaluation.gather import Seen, figures_on_test
@@ -19,10 +19,15 @@ from tests.evaluation.scenes import CLASSES, a_scene
 from tests.evaluation.test_gate import measured, pinned
 
 
-def cost(seconds: float, champion: float | None, num_bytes: int) -> Cost:
-    return Cost(
-        seconds_per_image=seconds, p99_seconds_per_image=2 * seconds, champion_seconds_per_image=champion, model_bytes=num_bytes
+def taken_by(name: str, seconds: float, num_bytes: int, required: bool) -> ArtefactCost:
+    return ArtefactCost(
+        name=name, required=required, seconds_per_image=seconds, p99_seconds_per_image=2 * seconds, num_bytes=num_bytes
     )
+
+
+def cost(seconds: float, champion: float | None, num_bytes: int, *others: ArtefactCost) -> Cost:
+    artefacts = (taken_by("onnx", seconds, num_bytes, True), *others)
+    return Cost(artefacts=artefacts, champion_seconds_per_image=champion)
 
 
 def rate(events: int, trials: int, limit: float | None = None) -> Rate:
@@ -210,7 +215,7 @@ def test_a_number_that_would_suffice_does_suffice() -> None:
 def test_without_limits_in_params_there_are_no_checks() -> None:
     assert operating_checks(GateParams(), figures()) == []
     assert operating_checks(GateParams(), None) == []
-    assert cost_checks(GateParams(), cost(1.0, 1.0, 1), "4") == []
+    assert judge_cost(GateParams(), cost(1.0, 1.0, 1, taken_by("openvino", 1.0, 1, False)), "4") == ([], {})
 
 
 def test_a_rate_without_trials_could_not_be_measured() -> None:
@@ -241,13 +246,48 @@ def test_a_model_without_an_operating_point_keeps_no_limit() -> None:
 def test_budgets_of_time_and_size(
     limits: dict[str, float], taken: Cost | None, rule: str, figure: float | None, passed: bool, reason: str
 ) -> None:
-    (check,) = cost_checks(GateParams.model_validate(limits), taken, "4")
+    ((check,), left_out) = judge_cost(GateParams.model_validate(limits), taken, "4")
+    assert left_out == {}, "the ONNX never is"
     assert (check.rule, check.passed) == (rule, passed), reason
     assert check.figure == (None if figure is None else pytest.approx(figure)), reason
 
 
 def test_the_first_model_has_no_champion_to_be_slower_than() -> None:
-    assert cost_checks(GateParams(max_latency_ratio=1.0), cost(1.0, None, 1), None) == []
+    assert judge_cost(GateParams(max_latency_ratio=1.0), cost(1.0, None, 1), None) == ([], {})
+
+
+BUDGETS = {"max_seconds_per_image": 0.05, "max_p99_seconds_per_image": 0.1, "max_latency_ratio": 4.0, "max_model_bytes": 99}
+
+
+@pytest.mark.parametrize(
+    ("other", "failed", "reason"),
+    [
+        (taken_by("openvino", 0.05, 99, False), [], "as slow and as large as allowed"),
+        (taken_by("openvino", 0.051, 99, False), ["seconds an image", "seconds an image, p99"], "too slow"),
+        (taken_by("openvino", 0.05, 100, False), ["model size"], "too large"),
+    ],
+)
+@pytest.mark.parametrize("required", [False, True])
+def test_another_artefact_that_breaks_a_budget_is_left_out_or_refuses_where_it_is_required(
+    other: ArtefactCost, failed: list[str], required: bool, reason: str
+) -> None:
+    taken = cost(0.03, 0.025, 50, other.model_copy(update={"required": required}))
+    gate = GateParams.model_validate({"rule": "point"} | BUDGETS)
+    found = judge_cost(gate, taken, "4")
+    own = [check for check in found.checks if check.rule.startswith("openvino: ")]
+    words = [f"openvino: {rule}" for rule in failed]
+    assert [check.rule for check in own if not check.passed] == (words if required else []), reason
+    assert len(own) == (0 if failed and not required else 4), "one that ships or has to is on the list, whole"
+    assert [why.rpartition(": ")[0] for why in found.left_out.get("openvino", ())] == ([] if required else words), reason
+    verdict = judge(gate, measured({"open": 0.8}), None, None, evidence=Evidence(cost=taken))
+    assert verdict.outcome == ("refuse" if failed and required else "promote"), reason
+    assert bool(verdict.left_out) == bool(failed and not required), reason
+
+
+def test_a_ratio_is_to_the_onnx_of_the_champion_for_every_artefact() -> None:
+    taken = cost(0.04, 0.04, 1, taken_by("openvino", 0.06, 1, False))
+    found = judge_cost(GateParams(max_latency_ratio=1.2), taken, "4")
+    assert found.left_out == {"openvino": ("openvino: time against version 4: 1.5 times, at most 1.2 times allowed",)}
 
 
 def test_the_gate_refuses_by_these_rules_and_says_so() -> None:

@@ -71,6 +71,15 @@ def test_a_format_that_was_left_out_is_named_with_its_reasons_in_record_and_card
     assert not (folder / "model.xml").exists()
 
 
+def test_a_format_that_breaks_a_budget_is_in_no_bundle_and_record_and_card_say_why(tmp_path: Path) -> None:
+    why = "openvino: seconds an image: 0.2 s, at most 0.1 s allowed"
+    params = Params(export=ExportParams(formats=("onnx", "openvino")))
+    folder, record = bundle(tmp_path, Made(openvino=b"graph", over_budget=why, params=params))
+    assert (record.formats, record.left_out) == ({"onnx": "int8"}, {"openvino": (why,)})
+    assert f"- openvino is left out: {why}" in (folder / "MODEL_CARD.md").read_text()
+    assert not list(folder.glob("model.[xb]*")) and (folder / "model.onnx").is_file()
+
+
 def test_the_record_names_every_input_by_digest(tmp_path: Path) -> None:
     made = Made()
     folder, record = bundle(tmp_path, made)

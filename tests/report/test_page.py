@@ -141,6 +141,15 @@ def test_a_format_that_ships_shows_its_checks_and_one_that_is_left_out_its_reaso
     assert "The ONNX (fp32) says what the trained model says" in gone
 
 
+def test_a_format_that_breaks_a_budget_is_said_to_be_left_out_with_the_figure(contents: dict[str, ReportContent]) -> None:
+    verdict = contents["promoted"].verdict
+    assert verdict is not None
+    slow = verdict.model_copy(update={"left_out": {"openvino": ("openvino: seconds an image: 0.2 s, at most 0.1 s allowed",)}})
+    shown = render(contents["promoted"].model_copy(update={"verdict": slow}))
+    assert "openvino is left out, as it breaks a budget: openvino: seconds an image: 0.2 s, at most 0.1 s allowed" in shown
+    assert "openvino ships" not in shown and "model.xml" not in shown
+
+
 def test_what_was_not_measured_is_a_dash_and_never_zero(contents: dict[str, ReportContent]) -> None:
     content = contents["promoted"]
     assert content.candidate is not None

@@ -56,8 +56,10 @@ def test_a_faithful_export_passes_with_every_figure(evaluated: Workspace) -> Non
     speed = Speed.model_validate_json(evaluated.speed.read_bytes())
     assert [artefact.name for artefact in speed.artefacts] == [".pt", "onnx"]
     cost = Cost.model_validate_json(evaluated.cost.read_bytes())
-    assert (cost.model_bytes, cost.champion_seconds_per_image) == (evaluated.onnx.stat().st_size, None)
-    assert cost.seconds_per_image == speed.artefacts[1].at(1).p50_seconds <= cost.p99_seconds_per_image
+    (onnx,) = cost.artefacts
+    assert (onnx.name, onnx.required, cost.champion_seconds_per_image) == ("onnx", True, None)
+    assert onnx.num_bytes == evaluated.onnx.stat().st_size
+    assert onnx.seconds_per_image == speed.artefacts[1].at(1).p50_seconds <= onnx.p99_seconds_per_image
 
 
 def test_the_champion_is_timed_beside_the_candidate(evaluated: Workspace, tmp_path: Path) -> None:
@@ -68,9 +70,13 @@ def test_the_champion_is_timed_beside_the_candidate(evaluated: Workspace, tmp_pa
     assert cost.champion_seconds_per_image is not None and cost.champion_seconds_per_image > 0
 
 
-def test_openvino_is_made_measured_by_the_same_checks_and_timed(evaluated: Workspace) -> None:
+@pytest.mark.parametrize("required", [(), ("openvino",)])
+def test_openvino_is_made_measured_by_the_same_checks_and_timed(
+    required: tuple[Literal["openvino"], ...], evaluated: Workspace
+) -> None:
     pytest.importorskip("openvino")
-    parity = run(evaluated, PARAMS.model_copy(update={"export": ExportParams(formats=("onnx", "openvino"))}))
+    asked = ExportParams(formats=("onnx", "openvino"), required_formats=required)
+    parity = run(evaluated, PARAMS.model_copy(update={"export": asked}))
     assert parity.passed, parity.checks
     (other,) = parity.others
     assert other.shipped is not None and parity.checks == parity.attempts[0].checks
@@ -78,6 +84,13 @@ def test_openvino_is_made_measured_by_the_same_checks_and_timed(evaluated: Works
     assert other.files == {name: sha256_file(evaluated.out("export") / name) for name in ("model.xml", "model.bin")}
     speed = Speed.model_validate_json(evaluated.speed.read_bytes())
     assert [artefact.name for artefact in speed.artefacts] == [".pt", "onnx", "openvino"]
+    cost = Cost.model_validate_json(evaluated.cost.read_bytes()).artefacts[1]
+    assert (cost.name, cost.required, cost.seconds_per_image) == (
+        "openvino",
+        bool(required),
+        speed.artefacts[2].at(1).p50_seconds,
+    )
+    assert cost.num_bytes == sum(path.stat().st_size for path in evaluated.out("export").glob("model.[xb]*"))
 
 
 def test_the_file_carries_the_operating_point_and_the_limits(evaluated: Workspace) -> None:

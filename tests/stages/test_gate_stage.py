@@ -11,7 +11,7 @@ from nightowl.errors import DataError, StageFailed
 from nightowl.evaluation.budget import Question, Spent, write_history
 from nightowl.evaluation.champion import write_champion
 from nightowl.evaluation.choose_operating import choose_operating_point
-from nightowl.evaluation.cost import Cost
+from nightowl.evaluation.cost import ArtefactCost, Cost
 from nightowl.evaluation.detections import Detections, read_detections, write_detections
 from nightowl.evaluation.evaluate import Subject, evaluate
 from nightowl.evaluation.holdout import holdout_of
@@ -65,10 +65,12 @@ def test_a_refusal_is_a_result_and_not_a_failure(workspace: Workspace) -> None:
 def test_a_budget_of_time_or_size_refuses_by_what_the_export_measured(
     gate: GateParams, rule: str | None, reason: str, workspace: Workspace
 ) -> None:
-    times = Cost(seconds_per_image=0.01, p99_seconds_per_image=0.04, champion_seconds_per_image=None, model_bytes=5_300_000)
-    write_record(workspace.cost, times)
+    onnx = ArtefactCost(name="onnx", required=True, seconds_per_image=0.01, p99_seconds_per_image=0.04, num_bytes=5_300_000)
+    large = onnx.model_copy(update={"name": "openvino", "required": False, "num_bytes": 7_000_000})
+    write_record(workspace.cost, Cost(artefacts=(onnx, large), champion_seconds_per_image=None))
     run(Params(gate=gate), workspace, workspace.out("gate"))
     verdict = Verdict.model_validate_json(workspace.verdict.read_bytes())
+    assert list(verdict.left_out) == ["openvino"], "too slow or too large, and not required"
     assert verdict.promote is (rule is None), reason
     assert [check.rule for check in verdict.checks if not check.passed] == ([rule] if rule else [])
 
