@@ -9,6 +9,7 @@
     │   ├── RegistryError                   the registry: unreadable, no such model, no such version
     │   ├── CheckpointError                 a checkpoint: of another training, or of incompatible code
     │   ├── RemoteError                     an object store: not reached, no such bucket, no permission
+    │   │   └── RemoteLacks                 it was reached, and what should be there is not, or is damaged
     │   └── StorageError                    the disk: full, read-only, no permission
     ├── StageFailed               exit 1    a stage ended with an error; trying again would not help
     │   └── Fenced                          another process has taken this training over
@@ -59,6 +60,10 @@ class CheckpointError(UserError):
 
 
 class RemoteError(UserError):
+    pass
+
+
+class RemoteLacks(RemoteError):
     pass
 
 

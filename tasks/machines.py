@@ -9,12 +9,15 @@ from nightowl.errors import Interrupted, StageFailed
 from nightowl.machines.account import Account
 from nightowl.machines.board import Board, board_bucket
 from nightowl.machines.engine import Engine
+from nightowl.machines.fetch import fetch
 from nightowl.machines.follow import end, follow, leave
 from nightowl.machines.opening import open_engine
 from nightowl.machines.price import in_usd
 from nightowl.machines.reach import machines_of
+from nightowl.machines.records import RunEnd
+from nightowl.machines.reopen import reopen
 from nightowl.night.order import order, place
-from nightowl.night.record import Night, settings_of
+from nightowl.night.record import Night, settings_of, workspace_in_tree
 from nightowl.night.rented import keep_account
 from nightowl.settings import Settings
 from tasks.graph import stage_names
@@ -28,16 +31,33 @@ STAYS_HERE = ("gate",)  # judges by what the registry knows, and takes seconds
 def run_on_machines(night: Night) -> tuple[str, ...]:
     """Have the stages done elsewhere, if the settings say so; returns which, so that here they are only restored.
 
-    A run is left to go on by whatever ends this but an operator's wish: the next night of the same inputs takes it up.
+    A run is left to go on by whatever ends this but an operator's wish: the next night of the same inputs takes it up. One
+    that an earlier night has done, and whose result was deleted from the shared cache since, is made again, once.
 
     Raises:
-        StageFailed: the run ended without its result. Interrupted: it was cancelled.
+        StageFailed: the run ended without its result, or the shared cache lacks it. Interrupted: it was cancelled.
     """
     settings = settings_of(night)
     if settings.engine == "local":
         return ()
     stages = tuple(stage for stage in stage_names(night.tree) if stage not in STAYS_HERE)
-    board, engine = submit(settings, night, stages)
+    workspace = workspace_in_tree(night)
+    board, done_before = _bring_about(settings, night, stages)
+    lacking = fetch(board, workspace)
+    if lacking and done_before:
+        say(f"{board.run_id}: an earlier night has done it, but {lacking}: it is made again")
+        if board.end() == done_before:  # and not another night's wish already
+            reopen(board)
+        board, _ = _bring_about(settings, night, stages)
+        lacking = fetch(board, workspace)
+    if lacking:
+        raise StageFailed(f"{board.run_id}: done, but {lacking}: was it deleted just now? the next night makes it again")
+    return stages
+
+
+def _bring_about(settings: Settings, night: Night, stages: tuple[str, ...]) -> tuple[Board, RunEnd | None]:
+    """Have the run done, and no machine of it left. Returns its board, and its end if it was done before this was asked."""
+    board, engine, before = submit(settings, night, stages)
     run_id = board.run_id
     try:
         status = follow(engine, run_id, say)
@@ -50,20 +70,20 @@ def run_on_machines(night: Night) -> tuple[str, ...]:
     if status.state != "done":
         kind = Interrupted if status.state == "cancelled" else StageFailed
         raise kind(f"{run_id} ended as {status.state}: {status.message}")
-    return stages
+    return board, before if before and before.how == "done" else None
 
 
-def submit(settings: Settings, night: Night, stages: tuple[str, ...]) -> tuple[Board, Engine]:
-    """Have the run there, begun or taken up."""
+def submit(settings: Settings, night: Night, stages: tuple[str, ...]) -> tuple[Board, Engine, RunEnd | None]:
+    """Have the run there, begun or taken up. Returns also how it had ended before."""
     engine = open_engine(settings)
     ordered = order(night, stages, datetime.now(UTC))
     board = Board(board_bucket(machines_of(settings).board, settings.s3_endpoint), ordered.job.run_id)
-    found = board.job() is not None
+    found, before = board.job() is not None, board.end()
     place(board, ordered)
     wish = f"{ordered.job.nodes} machine(s) for {', '.join(stages)}"
     say(f"{board.run_id}: {'taking it up,' if found else 'asking for'} {wish}")
     engine.submit(ordered.job)
-    return board, engine
+    return board, engine, before
 
 
 def _say_account(account: Account | None) -> None:

@@ -22,7 +22,7 @@ from nightowl.cloud.lock import alone
 from nightowl.cloud.mirror import PullReport, check_room, pull, store_of
 from nightowl.cloud.objects import ObjectStore, is_sound
 from nightowl.cloud.storage import FolderStorage, NamedByContent, ObjectChanged, RemoteObject, Storage, Wanted
-from nightowl.errors import RemoteError
+from nightowl.errors import RemoteLacks
 from nightowl.progress import Track, track
 
 _OURS = "nightowl"
@@ -40,7 +40,7 @@ def pull_tracked(
 
     Raises:
         DataError: for a remote that is not read here, or a list of files that cannot be one.
-        RemoteError: by the remote, or when it lacks something.
+        RemoteError: by the remote; RemoteLacks when it lacks something.
         StorageError: before anything is fetched, when it would not fit on the disk.
     """
     begun = monotonic()
@@ -51,6 +51,13 @@ def pull_tracked(
         fetched = cached.fill(open_remote, lambda found: not verify and os.path.exists(mirrored.path(found)), progress)
         report = pull(cached, root, in_use, progress, verify)
     return replace(report, fetched_files=fetched.num_files, fetched_bytes=fetched.num_bytes, seconds=monotonic() - begun)
+
+
+def fetch_tracked(tracked: Tracked, progress: Track = track) -> Amount:
+    """Have the folder in DVC's cache, every file of it compared with its MD5; returns what moved. Raises as `pull_tracked`."""
+    config = read_config(tracked.repo)
+    with alone(config.cache / "files" / _OURS):
+        return CachedFolder(tracked, config.cache).fill(opener(config, tracked.remote), lambda found: False, progress)
 
 
 class CachedFolder:
@@ -142,7 +149,7 @@ class CachedFolder:
         try:
             yield
         except ObjectChanged as error:
-            raise RemoteError(
+            raise RemoteLacks(
                 f"{error}; {self._tracked.path} needs it, and {remote.url} lacks it or has it damaged: "
                 "dvc push where the data was added"
             ) from error

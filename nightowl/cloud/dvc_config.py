@@ -90,6 +90,15 @@ def opener(config: DvcConfig, remote: str | None) -> Callable[[], Storage]:
     return open_s3
 
 
+def is_read_here(config: DvcConfig) -> bool:
+    """Is there a default remote, and is it one that `opener` opens?"""
+    try:
+        opener(config, None)
+    except DataError:
+        return False
+    return True
+
+
 def _of_the_machine() -> tuple[Path, Path]:
     """DVC's configuration for everybody, and for this user."""
     everybody = os.environ.get("XDG_CONFIG_DIRS", "").split(":")[0] or "/etc/xdg"

@@ -203,6 +203,7 @@ class Node:
                 seconds=(now - given.at).total_seconds(),
                 instance=self._me.instance,
                 generation=given.work.generation,
+                lock=ended.lock,
                 at=now,
             )
         )

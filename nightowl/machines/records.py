@@ -66,13 +66,14 @@ class GenerationEnd(Record):
 
 
 class StageEnd(Record):
-    """A stage whose outputs are in the shared cache."""
+    """A stage whose outputs are in the shared cache. `lock`: the node's dvc.lock, which says what they are."""
 
     stage: str
     executed: bool
     seconds: float
     instance: str
     generation: int
+    lock: str
     at: AwareDatetime
 
 

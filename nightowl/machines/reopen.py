@@ -1,12 +1,13 @@
-"""A run that ended without its result may be asked for again: the same inputs are the same run.
+"""A run that ended without its result, or whose result was lost, may be asked for again: the same inputs are the same run.
 
 What its nodes pushed, wrote and told stays; that it ended is forgotten, and that is the last thing to go, so that a call which
-was cut off is simply made again.
+was cut off is simply made again. Which stages are done is forgotten too: what the shared cache has is restored from there, and
+what was deleted from it is made again.
 """
 
 from nightowl.machines.board import END, JOB, Board
 
-_FORGOTTEN = ("full_price.json", "failures/", "generations/", "nodes/", "cancel.json", JOB)
+_FORGOTTEN = ("full_price.json", "ends/", "failures/", "generations/", "nodes/", "cancel.json", JOB)
 
 
 def reopen(board: Board) -> None:

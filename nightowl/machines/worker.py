@@ -31,9 +31,12 @@ _NOBODY = "none"  # no stage of this name: what is missing in the cache is not m
 
 
 class Ended(NamedTuple):
+    """How a work ended. `lock`: what DVC then recorded of all stages, where rank 0 brought one about."""
+
     how: Literal["done", "preempted", "failed"]
     message: str
     executed: bool
+    lock: str = ""
 
 
 class Worker(Protocol):
@@ -120,9 +123,9 @@ class StageWorker:
         here = self.workspace
         return Workspace(here.root, here.detector, here.settings.model_copy(update=hosts))
 
-    def _run(self, work: Callable[[Workspace, str], bool], workspace: Workspace, stage: str) -> None:
+    def _run(self, work: Callable[[Workspace, str], Ended], workspace: Workspace, stage: str) -> None:
         try:
-            ended = Ended("done", "", work(workspace, stage))
+            ended = work(workspace, stage)
         except Preempted as error:
             ended = Ended("preempted", str(error), True)
         except NightowlError as error:
@@ -132,8 +135,8 @@ class StageWorker:
         self.sweep()
         self._ended = ended
 
-    def _lead(self, workspace: Workspace, stage: str) -> bool:
-        """Bring the stage about and push it; returns whether it executed."""
+    def _lead(self, workspace: Workspace, stage: str) -> Ended:
+        """Bring the stage about and push it."""
         repro.forget(workspace, stage)
         code = self._follow(repro.repro(workspace, stage, pull=True, piped=True), workspace.leader(stage))
         if self._stopping and code != 0 and repro.read_outcome(workspace.outcome(stage)) is None:
@@ -144,7 +147,7 @@ class StageWorker:
         executed = workspace.outcome(stage).exists()
         if self._follow(repro.push(workspace, stage, piped=True), None) != 0:
             raise StageFailed(f"{stage}@{workspace.detector}: its outputs could not be pushed to the DVC remote; see the log")
-        return executed
+        return Ended("done", "", executed, (workspace.root / "dvc.lock").read_text(encoding="utf-8"))
 
     def warm_up(self) -> None:
         """Have ready what a training needs here, before the others count on this node: they would wait for its images, and a
@@ -159,7 +162,7 @@ class StageWorker:
         if self._follow(repro.start(workspace, _NOBODY, arguments, piped=True), None) != 0:
             raise StageFailed(f"{_BEFORE}@{workspace.detector}: could not be had from the DVC remote; see the log")
 
-    def _join(self, workspace: Workspace, stage: str) -> bool:
+    def _join(self, workspace: Workspace, stage: str) -> Ended:
         self._restore(workspace)
         arguments = ["-m", f"nightowl.stages.{stage}_join", workspace.detector]
         code = self._follow(repro.start(workspace, stage, arguments, piped=True), None)
@@ -167,7 +170,7 @@ class StageWorker:
             raise Preempted("asked to stop")
         if code != 0:
             raise StageFailed(f"{stage}_join ended with exit code {code}; see the log")
-        return True
+        return Ended("done", "", True)
 
     def _follow(self, process: "subprocess.Popen[bytes]", leader: Path | None) -> int:
         """Say what `process` writes until it has ended; returns its exit code."""

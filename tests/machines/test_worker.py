@@ -28,6 +28,7 @@ with open("calls", "a") as calls:
 if words[0] == "push":
     sys.exit(int(pathlib.Path("push-code").read_text()))
 script = pathlib.Path("script").read_text()
+pathlib.Path("dvc.lock").write_text("what was made")
 outcomes = pathlib.Path("out/demo/outcomes")
 outcomes.mkdir(parents=True, exist_ok=True)
 def ended(status, code, message=""):
@@ -120,7 +121,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tree]:
 def test_rank_0_brings_a_stage_about_and_pushes_it(tree: Tree, script: str, executed: bool) -> None:
     tree.write("script", script)
     tree.worker.begin("train", a_generation(3, "a", "b"), 0)
-    assert tree.ended() == Ended("done", "", executed)
+    assert tree.ended() == Ended("done", "", executed, lock="what was made")
     assert tree.calls() == [
         "repro --quiet --pull train@demo train 2 2 10.0.0.0:29500",
         "push --quiet --run-cache train@demo train 2 2 10.0.0.0:29500",
