@@ -27,6 +27,7 @@ from nightowl.data.cache.build import Means, build_cache
 from nightowl.data.cache.opening import recipe
 from nightowl.data.cache.packed import PackedImages
 from nightowl.data.cache.reading import open_packed
+from nightowl.data.cache.recipe import Origin
 from nightowl.data.labels import Labels, labels_of
 from nightowl.data.loader import TrainingLoader
 from nightowl.data.maker import Maker, Share, TrainingSet
@@ -67,7 +68,8 @@ def write_images(folder: Path, number: int) -> tuple[PackedImages, Labels]:
         both = np.concatenate((corners, corners + sides), axis=1) * (width, height, width, height)
         boxes = tuple(Box(index % 3, *row) for row in both.tolist())
         images.append(Image(path, sha256_bytes(content), len(content), width, height, "train", boxes))
-    built = build_cache(images, folder, recipe(PrepareParams(image_size=SIDE), "train"), folder / "cache", Means())
+    origin = Origin(images, folder, recipe(PrepareParams(image_size=SIDE), "train"))
+    built = build_cache(origin, folder / "cache", Means())
     return open_packed(built), labels_of(images)
 
 

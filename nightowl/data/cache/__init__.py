@@ -5,8 +5,9 @@
     entries    one row an image: what it is, where its bytes lie, their checksum; as `tables` on disk
     shards     many images in one file, published whole
     forecast   bytes and seconds before it starts; refuses what would not fit
-    build      what is missing is added; what is damaged is made anew
-    packed     the reader, and `reading`, which opens it
+    recipe     what decides the pixels of an image, and how they are made
+    build      what is missing, or known as damaged, is added
+    packed     the reader, which checks what it reads, and `reading`, which opens it
     verify     all of it read again
     prune      what has not been used goes
     opening    all of it in one call

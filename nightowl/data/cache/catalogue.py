@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from nightowl.data.cache.damage import mark_damaged
 from nightowl.data.cache.entries import ROW, Key, Rows, aligned, checksum, keys
 from nightowl.data.cache.place import Place
-from nightowl.data.cache.shards import PIXELS, Shard, mark_damaged, read_shards
+from nightowl.data.cache.shards import PIXELS, Shard, read_shards
 from nightowl.data.threads import stream_in_threads
 from nightowl.progress import Track
 
@@ -55,11 +56,9 @@ def rows_of(wanted: Sequence[Key], found: Found) -> tuple[Rows, list[str]]:
     """The rows of `wanted`, in that order, and the names of the shards that they count."""
     names = sorted({shard.name for shard, _ in found.values()})
     numbers = {name: number for number, name in enumerate(names)}
-    rows = np.zeros(len(wanted), ROW)
-    for place, key in enumerate(wanted):
-        shard, row = found[key]
-        rows[place] = shard.rows[row]
-        rows[place]["shard"] = numbers[shard.name]
+    places = [found[key] for key in wanted]
+    rows = np.array([shard.rows[row] for shard, row in places], ROW)
+    rows["shard"] = [numbers[shard.name] for shard, _ in places]
     return rows, names
 
 

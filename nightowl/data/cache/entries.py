@@ -4,6 +4,7 @@ An image is known by its key: the SHA-256 of the source file and the size that i
 """
 
 import zlib
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from nightowl.data.images import Size
 from nightowl.data.manifest import Image
 from nightowl.data.resize import Rule, letterbox_size, training_size
-from nightowl.files import sha256_bytes
+from nightowl.files import canonical_json, sha256_bytes
 
 ALIGNMENT = 64
 _PAGE_WORDS = 512
@@ -48,6 +49,11 @@ def key_of(image: Image, image_size: int, rule: Rule) -> Key:
     return Key(_digest(image), size.height, size.width)
 
 
+def key_of_version(of_images: Sequence[Key]) -> str:
+    """The key of a dataset version, from those of its images in their order."""
+    return sha256_bytes(canonical_json(of_images).encode())
+
+
 def _digest(image: Image) -> str:
     """The source file's digest; of a part of the image that of the text `DIGEST:x,y,width,height`."""
     if image.window is None:
@@ -55,15 +61,15 @@ def _digest(image: Image) -> str:
     return sha256_bytes(f"{image.sha256}:{','.join(map(str, image.window))}".encode())
 
 
-def make_row(key: Key, original: Size, offset: int, stored: bytes) -> tuple[bytes | int, ...]:
-    """The values of a row of ROW; its shard is still 0."""
-    place = (0, offset, len(stored), checksum(np.frombuffer(pad(stored), np.uint8)))
+def make_row(key: Key, original: Size, offset: int, num_bytes: int, padded: bytes) -> tuple[bytes | int, ...]:
+    """The values of a row of ROW, for an image of `num_bytes`; its shard is still 0."""
+    place = (0, offset, num_bytes, checksum(np.frombuffer(padded, np.uint8)))
     return (key.sha256.encode(), key.height, key.width, original.height, original.width, *place)
 
 
 def pad(stored: bytes) -> bytes:
     """`stored` with zeros to the next multiple of ALIGNMENT."""
-    return stored + bytes(aligned(len(stored)) - len(stored))
+    return stored + bytes(missing) if (missing := -len(stored) % ALIGNMENT) else stored
 
 
 def aligned(num_bytes: int) -> int:

@@ -21,29 +21,35 @@ _SPARE_BYTES = 16 << 20  # left on the disk for indexes and for others
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """Bytes and seconds for `num_images`, judged by `num_sampled` of them; raw bytes are counted, not judged."""
+    """Bytes and seconds for `num_images`, judged by `num_sampled` of them; raw bytes are counted, not judged. Seconds are None
+    where too few were sampled to tell."""
 
     num_images: int
     num_sampled: int
     num_bytes: int
-    seconds: float
+    seconds: float | None
 
     def __str__(self) -> str:
         images = "1 image" if self.num_images == 1 else f"{self.num_images} images"
         said = f"preparing {images}: {gigabytes(self.num_bytes)}"
-        if self.num_sampled < _FEWEST:
+        if self.seconds is None:
             return said
         return f"{said}, about {self.seconds:.0f} s (judged by {self.num_sampled} images made first)"
 
 
 def forecast(images: Sequence[Image], form: Form, raw_bytes: int, prepare: Callable[[Image], bytes]) -> Forecast:
-    """What `prepare` of all `images` will take, from a few taken evenly; `raw_bytes` is what their pixels take."""
+    """What `prepare` of all `images` will take, from a few taken evenly; `raw_bytes` is what their pixels take.
+
+    Where bytes need no judging, and too few would be taken to judge the time by, none is.
+    """
     step = max(_ONE_IN, -(-len(images) // _AT_MOST))
     sampled = images[step // 2 :: step] or images[:1]
+    if form.name == "raw" and len(sampled) < _FEWEST:
+        return Forecast(len(images), 0, raw_bytes, None)
     begun = time.monotonic()
     stored = list(stream_in_threads(prepare, sampled, "sampling", untracked))
     scale = len(images) / len(sampled)
-    seconds = (time.monotonic() - begun) * scale
+    seconds = (time.monotonic() - begun) * scale if len(sampled) >= _FEWEST else None
     num_bytes = raw_bytes if form.name == "raw" else round(sum(map(len, stored)) * scale) + ALIGNMENT * len(images)
     return Forecast(len(images), len(sampled), num_bytes, seconds)
 

@@ -1,16 +1,17 @@
-"""A split of a dataset version, ready to be read: built where it is not, checked where it is."""
+"""A split of a dataset version, ready to be read: built where it is not."""
 
 import sys
 from pathlib import Path
 from typing import Literal
 
-from nightowl.data.cache.build import Means, Recipe, build_cache
+from nightowl.data.cache.build import Means, build_cache
 from nightowl.data.cache.forecast import gigabytes
 from nightowl.data.cache.forms import Form
 from nightowl.data.cache.packed import PackedImages
 from nightowl.data.cache.place import FOLDER
 from nightowl.data.cache.prune import prune
 from nightowl.data.cache.reading import open_packed
+from nightowl.data.cache.recipe import Origin, Recipe
 from nightowl.data.manifest import Manifest
 from nightowl.params import PrepareParams
 from nightowl.settings import Settings, home_of
@@ -29,8 +30,9 @@ def open_cache(
         DataError, StorageError: as `build_cache` does.
     """
     root, max_bytes = home_of(settings) / FOLDER, cache_max_bytes(settings)
-    index = build_cache(dataset.of(split), source, recipe(params, split), root, Means(max_bytes, say=_say))
-    packed = open_packed(index)
+    origin = Origin(dataset.of(split), source, recipe(params, split))
+    index = build_cache(origin, root, Means(max_bytes, say=_say))
+    packed = open_packed(index, origin)
     gone = prune(root, settings.cache_max_age_days * DAY_SECONDS, max_bytes)
     if gone.num_shards:
         _say(f"pruned {gigabytes(gone.num_bytes)} of prepared images that were not used lately")

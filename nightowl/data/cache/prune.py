@@ -135,7 +135,7 @@ def _remove(version: Version) -> bool:
     """Remove the version's index, unless somebody has opened it since."""
     with trying(version.index.with_suffix(".use")) as alone:
         if alone:
-            for suffix in (".parquet", ".build", ".use"):
+            for suffix in (".parquet", ".checked", ".build", ".use"):
                 version.index.with_suffix(suffix).unlink(missing_ok=True)
         return alone
 

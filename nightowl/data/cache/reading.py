@@ -1,19 +1,21 @@
-"""Opens a dataset version that was built: lengths and marks are compared, bytes are not."""
+"""Opens a dataset version that was built: lengths and marks are compared; bytes are when they are read."""
 
 from pathlib import Path
 
 import pyarrow as pa
 
+from nightowl.data.cache.damage import DAMAGED, damaged_in
 from nightowl.data.cache.entries import Rows, keys
 from nightowl.data.cache.packed import PackedImages
 from nightowl.data.cache.place import Place
-from nightowl.data.cache.shards import DAMAGED, PIXELS, damaged_in, read_commit
+from nightowl.data.cache.recipe import Origin
+from nightowl.data.cache.shards import PIXELS, read_commit
 from nightowl.data.cache.tables import from_parquet
 from nightowl.errors import DataError
 
 
-def open_packed(index: Path) -> PackedImages:
-    """The images of what `build_cache` returned.
+def open_packed(index: Path, origin: Origin | None = None) -> PackedImages:
+    """The images of what `build_cache` returned; from `origin` one that is damaged is made again when it is read.
 
     Raises:
         DataError: when a part is gone or damaged; building again repairs it.
@@ -22,7 +24,7 @@ def open_packed(index: Path) -> PackedImages:
     rows, names = _read(index)
     for number, name in enumerate(names):
         _require_sound(place.shards / name, rows[rows["shard"] == number])
-    return PackedImages(index, place.form(), rows, [place.shards / name / PIXELS for name in names])
+    return PackedImages(index, place.form(), rows, [place.shards / name / PIXELS for name in names], origin)
 
 
 def _read(index: Path) -> tuple[Rows, list[str]]:

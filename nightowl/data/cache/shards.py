@@ -4,11 +4,9 @@ What lacks its marker, or does not agree with it, does not exist: its images cou
 """
 
 import contextlib
-import json
 import os
 import secrets
 import shutil
-from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,12 +15,13 @@ import numpy as np
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from nightowl.data.cache.damage import damaged_in
 from nightowl.data.cache.entries import ROW, Key, Rows, keys, make_row, pad
 from nightowl.data.cache.tables import from_parquet, to_parquet
 from nightowl.data.images import Size
-from nightowl.files import canonical_json, sha256_bytes, write_atomic, write_record
+from nightowl.files import sha256_bytes, write_atomic, write_record
 
-PIXELS, INDEX, MARKER, DAMAGED = "pixels.bin", "index.parquet", "COMMIT", "DAMAGED"
+PIXELS, INDEX, MARKER = "pixels.bin", "index.parquet", "COMMIT"
 
 
 class Commit(BaseModel):
@@ -61,8 +60,9 @@ class ShardWriter:
 
     def add(self, key: Key, original: Size, stored: bytes) -> None:
         """Append an image. Raises OSError, as when the disk is full."""
-        self._rows.append(make_row(key, original, self.num_bytes, stored))
-        self.num_bytes += self._file.write(pad(stored))
+        padded = pad(stored)
+        self._rows.append(make_row(key, original, self.num_bytes, len(stored), padded))
+        self.num_bytes += self._file.write(padded)
 
     def commit(self) -> None:
         """Publish it, flushed to disk first."""
@@ -111,22 +111,6 @@ def read_shards(shards: Path) -> list[Shard]:
     """Every whole shard, the oldest first."""
     found = (read_shard(path) for path in sorted(shards.glob("[!.]*")))
     return [shard for shard in found if shard is not None]
-
-
-def damaged_in(folder: Path) -> frozenset[Key] | None:
-    """The images of a shard that were found damaged; they count as missing. None when the list of them cannot be read: any
-    may be meant."""
-    try:
-        return frozenset(Key(*row) for row in json.loads((folder / DAMAGED).read_bytes()))
-    except FileNotFoundError:
-        return frozenset()
-    except (OSError, ValueError, TypeError):
-        return None
-
-
-def mark_damaged(folder: Path, damaged: Collection[Key]) -> None:
-    """Remember that these images of a shard are damaged."""
-    write_atomic(folder / DAMAGED, canonical_json(sorted((damaged_in(folder) or frozenset()) | frozenset(damaged))))
 
 
 def remove_shard(folder: Path) -> None:

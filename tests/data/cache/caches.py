@@ -7,10 +7,11 @@ import cv2
 import numpy as np
 import PIL.Image
 
-from nightowl.data.cache.build import Means, Recipe, build_cache
+from nightowl.data.cache.build import Means, build_cache
 from nightowl.data.cache.forms import Form
 from nightowl.data.cache.packed import PackedImages
 from nightowl.data.cache.reading import open_packed
+from nightowl.data.cache.recipe import Origin, Recipe
 from nightowl.data.manifest import Image
 from nightowl.files import sha256_file
 from nightowl.progress import untracked
@@ -29,7 +30,8 @@ class Source:
     images: tuple[Image, ...]
 
     def build(self, home: Path, recipe: Recipe = RAW, **means: object) -> PackedImages:
-        return open_packed(build_cache(self.images, self.folder, recipe, home, replace(QUIET, **means)))
+        origin = Origin(self.images, self.folder, recipe)
+        return open_packed(build_cache(origin, home, replace(QUIET, **means)), origin)
 
 
 def a_source(folder: Path, num: int = 10, seed: int = 0) -> Source:

@@ -5,8 +5,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from nightowl.data.cache.build import Recipe
 from nightowl.data.cache.forms import Form
+from nightowl.data.cache.recipe import Recipe
 from nightowl.data.images import load_bgr
 from nightowl.data.resize import resized, training_size
 from nightowl.errors import DataError

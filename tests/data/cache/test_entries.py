@@ -49,7 +49,7 @@ def test_padding_reaches_the_next_multiple_of_64(num_bytes: int) -> None:
 
 
 def test_rows_come_back_from_a_table_that_others_can_read() -> None:
-    values = [make_row(Key(f"{n:064x}", 4, 8 + n), Size(80, 40), 64 * n, bytes(96 + n)) for n in range(3)]
+    values = [make_row(Key(f"{n:064x}", 4, 8 + n), Size(80, 40), 64 * n, 96 + n, pad(bytes(96 + n))) for n in range(3)]
     rows = np.array(values, ROW)
     rows["shard"] = [1, 0, 1]
     content = to_parquet(rows, ["a", "b"])

@@ -1,6 +1,7 @@
 """What ends badly ends in a clear error or in a repaired state, and never in other pixels."""
 
 import os
+import pickle
 import random
 import resource
 import shutil
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TypeVar
@@ -16,17 +18,21 @@ from typing import TypeVar
 import pytest
 
 from nightowl.data.cache import forecast
-from nightowl.data.cache.packed import PackedImages
+from nightowl.data.cache.damage import DAMAGED
+from nightowl.data.cache.forms import Form
+from nightowl.data.cache.packed import PackedImages, checks_of
 from nightowl.data.cache.place import KIND
 from nightowl.data.cache.prune import prune
 from nightowl.data.cache.reading import open_packed
-from nightowl.data.cache.shards import DAMAGED, INDEX, MARKER, PIXELS
+from nightowl.data.cache.recipe import Recipe
+from nightowl.data.cache.shards import INDEX, MARKER, PIXELS
 from nightowl.data.cache.verify import verify
 from nightowl.errors import DataError, StorageError
 from nightowl.progress import untracked
-from tests.data.cache.caches import Source, a_source
+from tests.data.cache.caches import RAW, Source, a_source
 
 T = TypeVar("T")
+JPEG = replace(RAW, form=Form("jpeg", 95))
 
 
 def in_a_process(work: Callable[[], None]) -> int:
@@ -100,14 +106,45 @@ def flip(path: Path, where: int) -> None:
     path.write_bytes(content)
 
 
+@pytest.mark.parametrize("recipe", [RAW, JPEG], ids=["raw", "jpeg"])
 @pytest.mark.parametrize("where", [0, 1_000, -1])
-def test_a_flipped_bit_is_found_and_only_its_image_is_made_anew(tmp_path: Path, where: int) -> None:
+def test_a_flipped_bit_is_found_when_it_is_read_and_only_its_image_is_made_anew(
+    tmp_path: Path, where: int, recipe: Recipe, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, home = a_source(tmp_path / "source", 5), tmp_path / "home"
+    expected = pixels_of(source.build(home, recipe))
+    flip(shards_of(home)[0] / PIXELS, where)
+    packed = source.build(home, recipe)
+    for number in range(2):
+        assert pixels_of(packed) == expected, "made from the source, at each reading"
+        assert capsys.readouterr().err.count("its prepared image is damaged") == 1 - number, "and said once"
+    said = list[str]()
+    assert pixels_of(source.build(home, recipe, say=said.append)) == expected
+    assert said and said[0].startswith("preparing 1 image:"), said
+    assert capsys.readouterr().err == ""
+
+
+def test_a_worker_finds_damage_too(tmp_path: Path) -> None:
     source, home = a_source(tmp_path / "source", 5), tmp_path / "home"
     expected = pixels_of(source.build(home))
-    flip(shards_of(home)[0] / PIXELS, where)
-    said = list[str]()
-    assert pixels_of(source.build(home, say=said.append)) == expected
-    assert said and said[0].startswith("preparing 1 image:"), said
+    flip(shards_of(home)[0] / PIXELS, 0)
+    sent = pickle.loads(pickle.dumps(source.build(home)))
+    assert pixels_of(sent) == expected
+
+
+def test_damage_without_a_source_to_make_it_from_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
+    source, home = a_source(tmp_path / "source", 5), tmp_path / "home"
+    index = source.build(home).index
+    flip(shards_of(home)[0] / PIXELS, 0)
+    with pytest.raises(DataError, match="image 0 is damaged; prepare the images again"):
+        open_packed(index).image(0)
+    packed = source.build(home)
+    assert packed.image(0).any(), "the build made it anew"
+    flip(shards_of(home)[1] / PIXELS, 0)
+    packed = source.build(home)
+    (source.folder / source.images[0].path).unlink()
+    with pytest.raises(DataError, match=source.images[0].path):
+        packed.image(0)
 
 
 def test_verifying_finds_damage_which_a_reader_then_refuses_and_a_build_repairs(tmp_path: Path) -> None:
@@ -210,16 +247,26 @@ def test_memory_does_not_grow_with_the_images_neither_in_building_nor_in_reading
     assert done.stdout == "capped\n"
 
 
-def test_bytes_that_were_checked_a_moment_ago_are_not_checked_by_each_rank(tmp_path: Path) -> None:
+def test_an_image_is_checked_once_and_not_by_each_rank(tmp_path: Path) -> None:
     source, home = a_source(tmp_path / "source", 5), tmp_path / "home"
     packed = source.build(home)
+    expected = pixels_of(packed)
     flip(shards_of(home)[0] / PIXELS, 5)
-    said = list[str]()
-    source.build(home, check_after_seconds=600, say=said.append)
-    assert said == []
-    os.utime(packed.index, (time.time() - 700,) * 2)
-    source.build(home, check_after_seconds=600, say=said.append)
-    assert said[0].startswith("preparing 1 image:")
+    again = source.build(home, check_after_seconds=600)
+    assert pixels_of(again) != expected, "another rank relies on what was checked a moment ago"
+    os.utime(checks_of(packed.index), (time.time() - 700,) * 2)
+    assert pixels_of(source.build(home, check_after_seconds=600)) == expected
+
+
+def test_checks_that_cannot_be_shared_are_made_by_each(tmp_path: Path) -> None:
+    source, home = a_source(tmp_path / "source", 5), tmp_path / "home"
+    packed = source.build(home)
+    expected = pixels_of(packed)
+    flip(shards_of(home)[0] / PIXELS, 5)
+    checks_of(packed.index).unlink()
+    assert pixels_of(pickle.loads(pickle.dumps(packed))) == expected
+    checks_of(packed.index).write_bytes(b"\1" * 4)
+    assert pixels_of(pickle.loads(pickle.dumps(packed))) == expected, "those of another number of images"
 
 
 def test_whatever_small_file_of_a_cache_is_damaged_the_pixels_are_the_same(tmp_path: Path) -> None:
@@ -228,6 +275,7 @@ def test_whatever_small_file_of_a_cache_is_damaged_the_pixels_are_the_same(tmp_p
     (shard,) = shards_of(home)
     flip(shard / PIXELS, 0)
     assert pixels_of(source.build(home)) == expected  # from now on there is a list of damaged images
+    assert pixels_of(source.build(home)) == expected
     draw = random.Random(0)
     files = [path.relative_to(home) for path in home.rglob("*") if path.is_file() and path.name != PIXELS]
     small = sorted(path for path in files if (home / path).stat().st_size)
@@ -250,8 +298,8 @@ def test_whatever_small_file_of_a_cache_is_damaged_the_pixels_are_the_same(tmp_p
 def test_a_clock_that_was_set_back_does_not_put_off_the_check_of_bytes(tmp_path: Path) -> None:
     source, home = a_source(tmp_path / "source", 6), tmp_path / "home"
     built = source.build(home)
-    expected, index = pixels_of(built), built.index
+    expected, checks = pixels_of(built), checks_of(built.index)
     tomorrow = time.time() + 86_400
-    os.utime(index, (tomorrow, tomorrow))
+    os.utime(checks, (tomorrow, tomorrow))
     flip(shards_of(home)[0] / PIXELS, 0)
     assert pixels_of(source.build(home, check_after_seconds=600)) == expected

@@ -38,10 +38,18 @@ def test_a_few_images_taken_evenly_stand_for_all(num: int, sampled: int, why: st
     assert (found.num_sampled, len(seen)) == (sampled, sampled), why
     assert found.num_bytes == (1_000 + 64) * num
     assert forecast(images(num), Form("raw"), 10 * num, prepare).num_bytes == 10 * num
+    assert (found.seconds is None) is (sampled < 8), "the first image is no measure of the others"
+
+
+def test_no_image_is_made_where_nothing_would_be_judged_by_it() -> None:
+    def prepare(image: Image) -> bytes:
+        raise AssertionError(image)
+
+    assert forecast(images(200), Form("raw"), 12, prepare) == Forecast(200, 0, 12, None)
 
 
 def test_it_says_bytes_seconds_and_their_basis() -> None:
-    assert str(Forecast(24, 1, 1_400_000, 74.0)) == "preparing 24 images: 1.4 MB", "the first image is no measure of the others"
+    assert str(Forecast(24, 1, 1_400_000, None)) == "preparing 24 images: 1.4 MB"
     assert str(Forecast(4_000, 32, 3_700_000_000, 41.2)) == (
         "preparing 4000 images: 3.7 GB, about 41 s (judged by 32 images made first)"
     )

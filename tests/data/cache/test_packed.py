@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nightowl.data.cache.build import Recipe
 from nightowl.data.cache.forms import Form
+from nightowl.data.cache.recipe import Recipe
 from tests.data.cache.caches import RAW, SIZE, a_source
 from tests.data.cache.test_faults import in_a_process, pixels_of, status_of
 
