@@ -36,11 +36,8 @@ class OpenVinoRunner:
         except RuntimeError as error:
             raise WeightsError(f"{path}: expected a model of OpenVINO's, it cannot open it: {_one_line(error)}") from error
         self.card: ModelCard = from_metadata(path, metadata_of(model))
-        options = {"INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY"}
-        if threads:
-            options["INFERENCE_NUM_THREADS"] = str(threads)
         try:
-            self._path, self._compiled = path, core.compile_model(model, "CPU", options)
+            self._path, self._compiled = path, compiled(model, threads)
         except RuntimeError as error:
             raise WeightsError(f"{path}: OpenVINO cannot compile it for this processor: {_one_line(error)}") from error
 
@@ -59,6 +56,14 @@ def open_core() -> Any:
     except ImportError as error:
         raise UserError("OpenVINO is not installed: pip install 'nightowl[openvino]'") from error
     return openvino.Core()
+
+
+def compiled(model: Any, threads: int = 0) -> Any:
+    """A model of OpenVINO's, ready to run in float32 on the CPU with `threads` threads (0: all cores). Raises RuntimeError."""
+    options = {"INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY"}
+    if threads:
+        options["INFERENCE_NUM_THREADS"] = str(threads)
+    return open_core().compile_model(model, "CPU", options)
 
 
 def metadata_of(model: Any) -> dict[str, str]:

@@ -47,8 +47,13 @@ def hold(
         *by_test,
         *(measured("FP16", lambda: fp16_checks(trained, limits.max_map50_95_gap)) if precision == "fp16" and is_graph else ()),
     )
-    drift = None if all(each.passed for each in checks) or not is_graph else drift_of(precision, trained, path)
-    return Tried(_attempt(precision, path, checks, drift), found)
+    if all(each.passed for each in checks):
+        return Tried(_attempt(precision, path, checks, None), found)
+    try:
+        return Tried(_attempt(precision, path, checks, drift_of(precision, trained, path)), found)
+    except StageFailed as error:
+        unknown = check("where it first drifts", None, None, str(error))
+        return Tried(_attempt(precision, path, (*checks, unknown), None), found)
 
 
 def not_made(precision: Precision, error: StageFailed) -> Tried:

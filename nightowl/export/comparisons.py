@@ -16,8 +16,10 @@ from nightowl.export.drift import first_drift, first_drift_from_torch
 from nightowl.export.fp16 import range_check, rounded_check, rounded_set
 from nightowl.export.graph import GraphRunner
 from nightowl.export.half import rounding
+from nightowl.export.inside import inside_onnx
 from nightowl.export.nms import before_nms
 from nightowl.export.on_test import operating_checks, precision_checks
+from nightowl.export.openvino import inside_openvino
 from nightowl.export.parity import Drift, ParityCheck, check, measured
 from nightowl.export.tensors import largest, tensor_gap
 from nightowl.export.trained import Trained, measure_again
@@ -96,14 +98,22 @@ def fp16_checks(trained: Trained, limit: float) -> Sequence[ParityCheck]:
 
 
 def drift_of(precision: Precision, trained: Trained, path: Path) -> Drift | None:
-    """Where the graph begins to differ; None where it does not, as when only its card or its thinning is wrong."""
-    limit = DRIFT[precision]
+    """Where the file begins to differ; None where it does not, as when only its card or its thinning is wrong.
+
+    Raises:
+        StageFailed: when OpenVINO cannot say what is inside the file.
+    """
+    limit, inputs, graph = DRIFT[precision], trained.inputs, trained.graph
+    if path.suffix == ".xml":
+        inside = inside_openvino(path)
+        found = first_drift(graph, inside, inputs, limit)
+        return found or first_drift_from_torch(trained.module, graph, inside, inputs, limit)
     if precision == "fp16":
-        return first_drift(trained.graph, rounding(trained.graph), trained.inputs, limit)
+        return first_drift(graph, inside_onnx(rounding(graph)), inputs, limit)
     shipped = _network(path)
     if precision == "int8":
-        return first_drift(trained.graph, shipped, trained.inputs, limit)
-    return first_drift_from_torch(trained.module, shipped, trained.inputs, limit)
+        return first_drift(graph, inside_onnx(shipped), inputs, limit)
+    return first_drift_from_torch(trained.module, shipped, inside_onnx(shipped), inputs, limit)
 
 
 def _network(path: Path) -> onnx.ModelProto:

@@ -4,22 +4,20 @@ Intermediate tensors are compared in the order of computation: first what each m
 that drifted, tensor by tensor. N images, each looked at alone.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
 import onnx
 from numpy.typing import NDArray
 
-from nightowl.export.graph import float_tensors, module_number, modules_of, session, with_outputs
+from nightowl.export.graph import float_tensors, modules_of
+from nightowl.export.inside import Inside, Tensors, inside_onnx, inside_torch
 from nightowl.export.onnx import OUTPUT
 from nightowl.export.parity import Drift
 
 if TYPE_CHECKING:
     import torch
-
-Tensors = Mapping[str, NDArray[np.float32]]
-_QUANTISED = "_DequantizeLinear_Output"
 
 
 def module_outputs(model: onnx.ModelProto) -> dict[str, str]:
@@ -28,30 +26,27 @@ def module_outputs(model: onnx.ModelProto) -> dict[str, str]:
     return {modules[n.name]: o for n in model.graph.node if modules[n.name] for o in n.output if o in floats}
 
 
-def first_drift(
-    reference: onnx.ModelProto, candidate: onnx.ModelProto, images: NDArray[np.float32], limit: float
-) -> Drift | None:
-    """The first tensor of `candidate` that differs by more than `limit` of its signal, of those that both graphs have."""
-    outputs = module_outputs(reference)
-    coarse = _first(
-        outputs.values(), _run(reference, outputs.values(), images), _run(candidate, outputs.values(), images), limit
-    )
+def first_drift(reference: onnx.ModelProto, candidate: Inside, images: NDArray[np.float32], limit: float) -> Drift | None:
+    """The first tensor of `candidate` that differs by more than `limit` of its signal from the graph's, of those that both
+    have."""
+    outputs, said = module_outputs(reference).values(), inside_onnx(reference)
+    coarse = _first(outputs, said(outputs, images), candidate(outputs, images), limit)
     if coarse is None:
         return None
     modules = modules_of(reference.graph)
     made_in = {name: modules[node.name] for node in reference.graph.node for name in node.output}
     inside = [name for name in float_tensors(reference) if made_in[name] == made_in[coarse.tensor]]
-    fine = _first(inside, _run(reference, inside, images), _run(candidate, inside, images), limit)
+    fine = _first(inside, said(inside, images), candidate(inside, images), limit)
     return (fine or coarse).model_copy(update={"module": made_in[coarse.tensor]})
 
 
 def first_drift_from_torch(
-    module: "torch.nn.Module", candidate: onnx.ModelProto, images: NDArray[np.float32], limit: float
+    module: "torch.nn.Module", graph: onnx.ModelProto, candidate: Inside, images: NDArray[np.float32], limit: float
 ) -> Drift | None:
-    """The first module of `candidate` whose result differs from that of the same module in torch."""
-    outputs = module_outputs(candidate)
-    said = _say(module, outputs, images)
-    found = _first(said, said, _run(candidate, said, images), limit)
+    """The first module of `candidate` whose result differs from that of the same module in torch; `graph` has their names."""
+    outputs = module_outputs(graph)
+    said = inside_torch(module, outputs)(outputs.values(), images)
+    found = _first(said, said, candidate(said, images), limit)
     made_by = {tensor: name for name, tensor in outputs.items()}
     return found and found.model_copy(update={"module": made_by[found.tensor]})
 
@@ -76,40 +71,3 @@ def _share(reference: NDArray[np.float32], candidate: NDArray[np.float32]) -> fl
     with np.errstate(over="ignore", invalid="ignore"):
         noise = np.sqrt(np.mean(np.square(candidate.astype(np.float64) - reference)))
     return float(noise / max(signal, 1e-12))
-
-
-def _run(model: onnx.ModelProto, names: Iterable[str], images: NDArray[np.float32]) -> Tensors:
-    """The tensors `names` that `model` has, over all images; of a quantised one what its consumers see."""
-    present = {name for node in model.graph.node for name in node.output}
-    shown = {name: name + _QUANTISED if name + _QUANTISED in present else name for name in names if name in present}
-    if not shown:
-        return {}
-    running = session(with_outputs(model, shown.values()))
-    source = model.graph.input[0].name
-    parts = [running.run(list(shown.values()), {source: image[None]}) for image in images]
-    return {name: np.concatenate(values) for name, values in zip(shown, zip(*parts, strict=True), strict=True)}
-
-
-def _say(module: "torch.nn.Module", outputs: Mapping[str, str], images: NDArray[np.float32]) -> Tensors:
-    """What each part of `module` hands on in torch, by the tensor's name in the graph; a part that says several is left out."""
-    import torch
-
-    found: dict[str, list[NDArray[np.float32]]] = {}
-
-    def keep(tensor: str, result: object) -> None:
-        if isinstance(result, torch.Tensor):
-            found.setdefault(tensor, []).append(np.asarray(result.float().cpu().numpy(), np.float32))
-
-    parts = module.get_submodule("model")  # its children are what the graph's modules are named after
-    hooks = [
-        parts.get_submodule(str(module_number(name))).register_forward_hook(lambda *said, tensor=tensor: keep(tensor, said[-1]))
-        for name, tensor in outputs.items()
-    ]
-    try:
-        with torch.inference_mode():
-            for image in images:
-                module(torch.from_numpy(image[None]))
-    finally:
-        for hook in hooks:
-            hook.remove()
-    return {tensor: np.concatenate(values) for tensor, values in found.items()}

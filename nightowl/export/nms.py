@@ -16,7 +16,7 @@ from onnx import TensorProto, helper, numpy_helper
 from nightowl.export.graph import GraphRunner, with_metadata_of
 from nightowl.params import EvaluateParams
 
-_RAW = "raw_output"
+RAW = "raw_output"  # what a raw head said, inside a graph that thins
 
 
 def with_nms(model: onnx.ModelProto, limits: EvaluateParams) -> onnx.ModelProto:
@@ -30,7 +30,7 @@ def with_nms(model: onnx.ModelProto, limits: EvaluateParams) -> onnx.ModelProto:
     sides = [dim.dim_value for dim in model.graph.input[0].type.tensor_type.shape.dim[1:]]
     _, rows, anchors = GraphRunner(model)(np.zeros((1, *sides), np.float32)).shape
     num = min(limits.max_detections, (rows - 4) * anchors)
-    _rename(ours.graph, output.name, _RAW)
+    _rename(ours.graph, output.name, RAW)
     ours.graph.node.extend(_nodes(output.name, rows - 4, num))
     ours.graph.initializer.extend(_constants(rows - 4, num, limits))
     del ours.graph.output[:]
@@ -45,7 +45,7 @@ def before_nms(model: onnx.ModelProto) -> onnx.ModelProto:
     ours.CopyFrom(model)
     output = ours.graph.output[0].name
     _rename(ours.graph, output, f"nms/{output}")
-    _rename(ours.graph, _RAW, output)
+    _rename(ours.graph, RAW, output)
     for parts in (ours.graph.node, ours.graph.initializer):
         kept = [part for part in parts if not part.name.removeprefix("/").startswith("nms/")]
         del parts[:]
@@ -64,12 +64,12 @@ def _rename(graph: onnx.GraphProto, old: str, new: str) -> None:
 
 def _nodes(output: str, num_classes: int, num: int) -> Iterator[onnx.NodeProto]:
     def named(names: str) -> list[str]:
-        return [name if name in (_RAW, output) else f"nms/{name}" for name in names.split()]
+        return [name if name in (RAW, output) else f"nms/{name}" for name in names.split()]
 
     def node(kind: str, inputs: str, outputs: str, **attributes: int | list[int]) -> onnx.NodeProto:
         return helper.make_node(kind, named(inputs), named(outputs), name=f"/nms/{outputs.split()[0]}", **attributes)
 
-    yield node("Split", f"{_RAW} parts", "centre sides scores", axis=1)
+    yield node("Split", f"{RAW} parts", "centre sides scores", axis=1)
     yield node("Div", "sides two", "half")
     yield node("Sub", "centre half", "low")
     yield node("Add", "centre half", "high")
