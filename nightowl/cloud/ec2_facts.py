@@ -1,15 +1,10 @@
-"""What an account and a region have, before anything is created there: who asks, images, kinds of machine, quotas, rights."""
+"""What an account and a region have, before anything is created there: who asks, images, kinds of machine, rights."""
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from nightowl.cloud.ec2_errors import AwsRefused
 from nightowl.cloud.ec2_session import Aws
-
-# Codes of Service Quotas, by the family that a type's name begins with; they count vCPUs.
-_SPOT = {"g": "L-3819A6DF", "vt": "L-3819A6DF", "p": "L-7212CCBC"} | dict.fromkeys("acdhimrtz", "L-34B43A08")
-_FULL = {"g": "L-DB2E81BA", "vt": "L-DB2E81BA", "p": "L-417A185B"} | dict.fromkeys("acdhimrtz", "L-1216C47A")
 
 _KINDS = {"aws:TagKeys": "stringList"}  # of condition keys; all others of ours are single strings
 
@@ -102,21 +97,6 @@ def offered(aws: Aws, types: Sequence[str], zones: Sequence[str]) -> set[tuple[s
 def vcpus(aws: Aws, types: Sequence[str]) -> Mapping[str, int]:
     rows = aws.pages("ec2", "DescribeInstanceTypes", "InstanceTypes", InstanceTypes=list(types))
     return {row["InstanceType"]: row["VCpuInfo"]["DefaultVCpus"] for row in rows}
-
-
-def quota_vcpus(aws: Aws, instance_type: str, full_price: bool = False) -> float | None:
-    """How many vCPUs of its family the account may run; None where the family's quota is not known here."""
-    family = instance_type.partition(".")[0]
-    letters = re.match(r"[a-z]*", family)[0]  # type: ignore[index]
-    codes = _FULL if full_price else _SPOT
-    first = "vt" if letters.startswith("vt") else family[:1]
-    if (
-        first not in codes
-        or (family.startswith(("p5", "p6")) and not full_price)
-        or letters.startswith(("hpc", "inf", "trn", "dl"))
-    ):
-        return None
-    return float(aws.call("service-quotas", "GetServiceQuota", ServiceCode="ec2", QuotaCode=codes[first])["Quota"]["Value"])
 
 
 def placement_score(aws: Aws, types: Sequence[str], nodes: int) -> int | None:

@@ -14,8 +14,6 @@ from nightowl.cloud.ec2_facts import (
     offered,
     placement_score,
     profile_role,
-    quota_vcpus,
-    vcpus,
 )
 from nightowl.cloud.ec2_session import Aws
 from nightowl.cloud.storage import parse_url
@@ -24,6 +22,7 @@ from nightowl.machine_settings import MachineSettings
 from nightowl.machines.findings import Finding, looked_at
 from nightowl.machines.policies import NOWHERE, Places
 from nightowl.machines.price import in_usd, read_prices
+from nightowl.machines.quota import check_quota
 from nightowl.machines.rights import check_rights
 
 _CLOCK_SECONDS = 60.0  # AWS refuses at 5 minutes, and leases are compared with this clock
@@ -44,7 +43,7 @@ def preflight(
     yield Finding(what="credentials", state="fine", said=arn)
     yield from _clock(aws)
     needed: dict[str, Check] = {"image": _image, "network": _network, "instance profile": _profile, "machines": _machines}
-    good_to_know: dict[str, Check] = {"quota": _quota, "capacity": _capacity, "price": _price}
+    good_to_know: dict[str, Check] = {"quota": check_quota, "capacity": _capacity, "price": _price}
     if s3_endpoint is None:  # another store than AWS's has no region
         needed = {"board": _board, **needed}
     for what, check in (needed | good_to_know).items():
@@ -114,27 +113,6 @@ def _machines(settings: MachineSettings, aws: Aws) -> Iterator[Finding]:
         but = f"; not there: {', '.join(missing)}" if missing else ""
         had = ", ".join(kind for kind in settings.instance_types if kind not in missing)
         yield Finding(what="machines", state="fine", said=f"{had} in {', '.join(zones)}{but}")
-
-
-def _quota(settings: MachineSettings, aws: Aws) -> Iterator[Finding]:
-    """For spot, and for full price where that may come: one of the types within its quota is enough. What of the quota is in
-    use already cannot be known from here."""
-    sizes = vcpus(aws, settings.instance_types)
-    for full_price in [False] if settings.on_demand == "never" else [False, True]:
-        word = "on-demand" if full_price else "spot"
-        quotas = {kind: quota_vcpus(aws, kind, full_price) for kind in sizes}
-        known = {kind: quota for kind, quota in quotas.items() if quota is not None}
-        lacking = [
-            f"{settings.nodes} x {kind} need {sizes[kind] * settings.nodes} {word} vCPUs, the quota is {quota:g}"
-            for kind, quota in known.items()
-            if quota < sizes[kind] * settings.nodes
-        ]
-        if not known:
-            yield Finding(what="quota", state="unknown", said=f"the {word} quota of these types is not known here")
-        elif len(lacking) == len(known):
-            yield Finding(what="quota", state="wrong", said=f"{'; '.join(lacking)}: ask for more under Service Quotas")
-        else:
-            yield Finding(what="quota", state="fine", said="; ".join(lacking) or f"enough {word} vCPUs")
 
 
 def _capacity(settings: MachineSettings, aws: Aws) -> Iterator[Finding]:

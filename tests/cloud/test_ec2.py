@@ -9,10 +9,11 @@ import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
 from nightowl.cloud.ec2_errors import AwsRefused, explain_capacity
-from nightowl.cloud.ec2_facts import quota_vcpus, role_arn
+from nightowl.cloud.ec2_facts import role_arn
 from nightowl.cloud.ec2_groups import GroupSpec, create_group, delete_group
 from nightowl.cloud.ec2_instances import leave_group, terminate
 from nightowl.cloud.ec2_prices import SpotPrice, on_demand_price, spot_prices
+from nightowl.cloud.ec2_quotas import quota_code, quota_vcpus, vcpus_in_use
 from nightowl.cloud.ec2_session import Aws
 from nightowl.cloud.ec2_tags import as_tag, deadline_in
 from nightowl.cloud.ec2_templates import TemplateSpec, create_template
@@ -198,9 +199,40 @@ def test_spot_prices_come_oldest_first_and_rows_without_a_price_say_nothing() ->
     ],
 )
 def test_the_quota_is_that_of_the_family(kind: str, full_price: bool, code: str | None) -> None:
+    assert quota_code(kind, full_price) == code
     aws = Answering({"Quota": {"Value": 64.0}})
-    assert quota_vcpus(aws, kind, full_price) == (None if code is None else 64.0)
-    assert [sent["QuotaCode"] for _, sent in aws.requests] == ([] if code is None else [code])
+    assert quota_vcpus(aws, "L-1") == 64.0
+    assert [sent["QuotaCode"] for _, sent in aws.requests] == ["L-1"]
+
+
+def a_machine(kind: str, cores: int | None, threads: int = 2, lifecycle: str | None = "spot") -> dict[str, Any]:
+    told = {} if cores is None else {"CpuOptions": {"CoreCount": cores, "ThreadsPerCore": threads}}
+    return {"InstanceType": kind, **told, **({} if lifecycle is None else {"InstanceLifecycle": lifecycle})}
+
+
+@pytest.mark.parametrize(
+    ("rows", "full_price", "expected", "reason"),
+    [
+        ([], False, {}, "nothing runs"),
+        ([a_machine("g5.xlarge", 2), a_machine("g6.12xlarge", 24)], False, {"L-3819A6DF": 52}, "one quota for all of a family"),
+        ([a_machine("m7i.large", 1), a_machine("g5.xlarge", 2)], False, {"L-34B43A08": 2, "L-3819A6DF": 4}, "two families"),
+        ([a_machine("g5.xlarge", 2, threads=1)], False, {"L-3819A6DF": 2}, "what it was started with, not what the type has"),
+        ([a_machine("trn1.2xlarge", 4)], False, {}, "a family whose quota is not known here"),
+        ([a_machine("g5.xlarge", None)], False, {"L-3819A6DF": 4}, "AWS does not say: what the type has"),
+        ([a_machine("g5.xlarge", 2, lifecycle=None)], True, {"L-DB2E81BA": 4}, "at full price, its own quota"),
+        ([a_machine("p5.48xlarge", 96, lifecycle="capacity-block")], True, {}, "bought ahead: no part of the quota"),
+        ([a_machine("g5.xlarge", 2)], True, {}, "spot does not count there"),
+    ],
+)
+def test_what_of_a_quota_is_in_use_is_counted(
+    rows: list[dict[str, Any]], full_price: bool, expected: dict[str, int], reason: str
+) -> None:
+    sizes = {"InstanceTypes": [{"InstanceType": "g5.xlarge", "VCpuInfo": {"DefaultVCpus": 4}}]}
+    aws = Answering({"Reservations": [{"Instances": [row]} for row in rows]}, sizes)
+    assert vcpus_in_use(aws, full_price) == expected, reason
+    _, sent = aws.requests[0]
+    assert {"Name": "instance-state-name", "Values": ["pending", "running"]} in sent["Filters"]
+    assert ({"Name": "instance-lifecycle", "Values": ["spot"]} in sent["Filters"]) is not full_price
 
 
 def test_of_a_session_the_role_counts() -> None:

@@ -10,6 +10,7 @@ from nightowl.errors import RemoteError, SettingsError
 from nightowl.machine_settings import MachineSettings
 from nightowl.machines.findings import Finding, insist
 from nightowl.machines.preflight import preflight
+from nightowl.machines.quota import Room, quota_finding
 from tests.machines.spot.account import REGION, Account, Fuse, FusedAws, client, job
 
 PRICE = '{"terms": {"OnDemand": {"x": {"priceDimensions": {"y": {"unit": "Hrs", "pricePerUnit": {"USD": "1.5"}}}}}}}'
@@ -146,12 +147,49 @@ def test_a_clock_that_is_off_is_wrong(account: Account, ahead: float, expected: 
     assert found.state == "wrong" and expected in found.said
 
 
+def using(machines: int) -> dict[str, Any]:
+    """Other machines of the account, of 4 vCPUs each."""
+    row = {"InstanceType": "g4dn.xlarge", "InstanceLifecycle": "spot", "CpuOptions": {"CoreCount": 2, "ThreadsPerCore": 2}}
+    return {"Reservations": [{"Instances": [row] * machines}]}
+
+
+@pytest.mark.parametrize(
+    ("rooms", "state", "said"),
+    [
+        ([], "unknown", "the spot quota of these types is not known here"),
+        ([Room("2 x a", 8, 8, 0)], "fine", "enough spot vCPUs"),
+        (
+            [Room("2 x a", 8, 9, 2)],
+            "unknown",
+            "2 x a need 8 spot vCPUs, 2 of the quota of 9 are in use: it waits until they are free",
+        ),
+        ([Room("2 x a", 8, 4, 0), Room("2 x b", 4, 4, 0)], "fine", "2 x a need 8 spot vCPUs, the quota is 4"),
+        (
+            [Room("2 x a", 8, 4, 0), Room("2 x b", 4, 4, 1)],
+            "unknown",
+            "2 x a need 8 spot vCPUs, the quota is 4; 2 x b need 4 spot vCPUs, 1 of the quota of 4 are in use: "
+            "it waits until they are free",
+        ),
+        ([Room("2 x a", 8, 4, 0)], "wrong", "2 x a need 8 spot vCPUs, the quota is 4: ask for more under Service Quotas"),
+    ],
+)
+def test_a_quota_that_is_too_small_is_wrong_and_one_that_is_used_up_is_waited_for(
+    rooms: list[Room], state: str, said: str
+) -> None:
+    assert quota_finding(rooms, "spot") == Finding(what="quota", state=state, said=said)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     ("answers", "what", "expected"),
     [
         ({"SimulatePrincipalPolicy": denied("iam:SimulatePrincipalPolicy")}, "rights", "need iam:SimulatePrincipalPolicy"),
         ({"SimulatePrincipalPolicy": refusal("NoSuchEntity", "a path", "iam:Sim", REGION)}, "rights", "NoSuchEntity"),
         ({"GetSpotPlacementScores": refusal("UnsupportedOperation", "no", "ec2:Get", REGION)}, "capacity", "Unsupported"),
+        (
+            {"DescribeInstances": using(16)},
+            "quota",
+            "1 x g5.xlarge need 4 spot vCPUs, 64 of the quota of 64 are in use; 1 x g6",
+        ),
         ({"GetServiceQuota": denied("servicequotas:GetServiceQuota")}, "quota", "need servicequotas:GetServiceQuota"),
         ({"GetSpotPlacementScores": {"SpotPlacementScores": [{"Score": 1}]}}, "capacity", "AWS expects little: 1 of 10"),
         ({"DescribeSpotPriceHistory": {"SpotPriceHistory": []}}, "price", "unknown USD"),
