@@ -1,26 +1,24 @@
-"""Runs a nightowl model anywhere: this file, the model.onnx beside it, numpy and onnxruntime are enough.
+"""Runs a nightowl model anywhere: this file, numpy, and model.onnx with onnxruntime, or model.xml with openvino, are enough.
 
 It is a twin of the code that measured the model, and finds the same boxes; how the image was read is up to the caller. In every
 bundle; it may be copied and changed under the licence of nightowl (AGPL-3.0).
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnxruntime
 
 GREY = 114
 
 
 class Detector:
-    """A model.onnx; `classes` are the names that class numbers stand for."""
+    """A model.onnx, or a model.xml with its .bin; `classes` are the names that class numbers stand for."""
 
     def __init__(self, path: str | Path) -> None:
-        self._session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-        metadata = self._session.get_modelmeta().custom_metadata_map
+        metadata, self._run = _on_openvino(str(path)) if str(path).endswith(".xml") else _on_onnxruntime(str(path))
         self._model, self._limits, operating = (
             json.loads(metadata[f"nightowl.{part}"]) for part in ("model", "limits", "operating")
         )
@@ -29,7 +27,7 @@ class Detector:
 
     def __call__(self, image_rgb: Any, thresholds: Any = None) -> list[tuple[str, float, list[float]]]:
         """What is found on an image (H, W, 3) uint8, RGB, upright, best first: class, confidence, and x1, y1, x2, y2 in its
-        pixels. `thresholds`: one a class; None takes the model's own."""
+        pixels. `thresholds`: one a class; None takes the model's own. Raises ValueError where it has none, or says NaN."""
         least = self.thresholds if thresholds is None else np.asarray(thresholds, np.float32)
         if least is None:
             raise ValueError("the model has no operating point; give thresholds")
@@ -53,7 +51,9 @@ class Detector:
     def _tile(self, image_rgb: Any, x: int, y: int, width: int, height: int) -> tuple[Any, Any, Any]:
         side = self._model["image_size"]
         tensor, scale, padding = letterbox(image_rgb[y : y + height, x : x + width], side)
-        (output,) = self._session.run(None, {self._session.get_inputs()[0].name: tensor[None]})[0]
+        (output,) = self._run(tensor[None])
+        if not np.isfinite(output).all():
+            raise ValueError("the model's output holds NaN or infinity; it is broken")
         boxes, scores, ids = self._decoded(np.asarray(output, np.float32))
         boxes = np.clip((boxes - np.tile(padding, 2)) / np.tile(scale, 2), 0, np.array([width, height] * 2, np.float32))
         return (boxes + np.array([x, y, x, y], np.float32)).astype(np.float32), scores, ids
@@ -98,6 +98,26 @@ class Detector:
                 left = left[~same]
         chosen = np.sort(np.array(kept, int))[: self._limits["max_detections"]]
         return boxes[chosen], scores[chosen], ids[chosen]
+
+
+def _on_onnxruntime(path: str) -> tuple[Mapping[str, str], Callable[[Any], Any]]:
+    """The metadata of a model.onnx, and a call from its input to its output."""
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    name = session.get_inputs()[0].name
+    return session.get_modelmeta().custom_metadata_map, lambda batch: session.run(None, {name: batch})[0]
+
+
+def _on_openvino(path: str) -> tuple[Mapping[str, str], Callable[[Any], Any]]:
+    """The same of a model.xml; in float32 as it was measured, where OpenVINO would round to bfloat16 on some processors."""
+    import openvino
+
+    core = openvino.Core()
+    model = core.read_model(path)
+    metadata = {name: str(value) for name, value in model.get_rt_info(["framework"]).value.items()}
+    compiled = core.compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY"})
+    return metadata, lambda batch: compiled(batch)[0]
 
 
 def letterbox(image_rgb: Any, side: int) -> tuple[Any, Any, Any]:

@@ -5,17 +5,26 @@ import os
 import re
 import subprocess
 import sys
+from copy import deepcopy
+from functools import reduce
 from importlib.util import find_spec
+from itertools import product
+from operator import getitem
 from pathlib import Path
 
 import cv2
 import numpy as np
 import pytest
 
+from nightowl.data.resize import letterbox_size
 from nightowl.evaluation.card import ModelCard
+from nightowl.evaluation.openvino import OpenVinoRunner
+from nightowl.evaluation.postprocess import MAX_CANDIDATES
 from nightowl.evaluation.predict import predict
+from nightowl.evaluation.preprocess import PADDING_GREY, plan_letterbox
 from nightowl.evaluation.runners import OnnxRunner
-from nightowl.export.onnx import export_onnx
+from nightowl.export.onnx import INPUT, OUTPUT, export_onnx
+from nightowl.export.openvino import convert
 from nightowl.params import TilingParams
 from nightowl.registry import run_model
 from tests.bundles import Made, bundle
@@ -114,6 +123,22 @@ def test_a_whole_bundle_is_loaded_with_numpy_and_onnxruntime_alone(tmp_path: Pat
     assert found == [each.class_name for each in ours.detections]
 
 
+def test_openvinos_form_needs_numpy_and_openvino_alone(tmp_path: Path) -> None:
+    pytest.importorskip("openvino", reason="the optional part `openvino` is not installed")
+    export_onnx(tiny_module(), a_card(None), 17, tmp_path / "model.onnx")
+    convert(tmp_path / "model.onnx", tmp_path / "model.xml")
+    (tmp_path / "run_model.py").write_bytes(Path(run_model.__file__).read_bytes())
+    image = an_image(tmp_path / "image.png", 96, 70)
+    code = documented().replace("model.onnx", "model.xml")
+    site = a_site(tmp_path / "openvino-site", ("numpy", "numpy.libs", "openvino", *READER))
+    rows = [line.split() for line in run_there(code, tmp_path, site).splitlines()]
+    (ours,) = predict(OpenVinoRunner(tmp_path / "model.xml", threads=1), "m", [image]).images
+    assert ours.detections and [row[0] for row in rows] == [found.class_name for found in ours.detections]
+    theirs = np.array([row[1:] for row in rows], float)
+    assert np.abs(theirs[:, 0] - [found.confidence for found in ours.detections]).max() < 1e-4
+    assert np.abs(theirs[:, 1:] - [found.box_xyxy for found in ours.detections]).max() < 0.02
+
+
 def test_that_environment_has_nothing_else(site: Path) -> None:
     code = f"import importlib.util, json\nprint(json.dumps([n for n in {REFUSED!r} if importlib.util.find_spec(n)]))"
     done = subprocess.run(
@@ -127,6 +152,40 @@ def test_it_scales_as_opencv_does_to_one_level() -> None:
     for width, height in ((96, 67), (20, 14), (53, 37), (1, 96)):
         theirs = cv2.resize(image, (width, height), interpolation=cv2.INTER_LINEAR).astype(int)
         assert np.abs(run_model.resized(image, width, height) - theirs).max() <= 1
+
+
+def test_a_model_that_says_nan_is_broken_and_not_an_empty_image(tmp_path: Path) -> None:
+    module = deepcopy(tiny_module())
+    next(module.parameters()).data[:] = np.nan
+    export_onnx(module, tiny_card(), 17, tmp_path / "model.onnx")
+    with pytest.raises(ValueError, match="NaN or infinity"):
+        run_model.Detector(tmp_path / "model.onnx")(np.zeros((40, 60, 3), np.uint8))
+
+
+def test_the_description_for_other_languages_has_our_numbers_and_names() -> None:
+    text = (ROOT / "docs" / "deploy.md").read_text().partition("## In another language")[2]
+    assert f"grey, {PADDING_GREY} in every channel" in text and f"{MAX_CANDIDATES:,} stay" in " ".join(text.split())
+    assert f"one input, `{INPUT}`, and one output, `{OUTPUT}`" in text
+    card = json.loads(a_card(TILED).model_dump_json())
+    for path in (
+        "model.tiling",
+        "model.image_size",
+        "model.head",
+        "model.classes",
+        "limits.confidence_floor",
+        "limits.nms_iou",
+    ):
+        assert f"`{path}`" in text and reduce(getitem, path.split("."), card) is not None, path
+    for path in ("model.tiling.merge_overlap", "limits.max_detections", "operating.classes", "operating.overall"):
+        assert f"`{path}`" in text and reduce(getitem, path.split("."), card) is not None, path
+    assert {"size_px", "overlap", "merge"} <= set(card["model"]["tiling"]) and "confidence" in card["operating"]["classes"][0]
+
+
+def test_the_padding_is_split_as_the_description_says() -> None:
+    for side, inner in product((64, 65, 640), range(1, 65)):
+        plan, _ = plan_letterbox(inner, 1000, side)
+        width = letterbox_size(inner, 1000, side).width
+        assert (plan.pad_x, plan.pad_y) == ((side - width) // 2, 0)
 
 
 def test_a_model_without_an_operating_point_asks_for_thresholds(tmp_path: Path) -> None:
