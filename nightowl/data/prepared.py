@@ -22,7 +22,9 @@ from nightowl.data.manifest import SPLITS, Image, Manifest, Split
 from nightowl.data.names import check_names
 from nightowl.errors import DataError
 
-# A label that is gone counts as a broken image, as its object would be trained as background.
+# Labels of an object that is somewhere, nobody knows where: the whole image goes, or the object would be trained as background.
+_OBJECT_SOMEWHERE = ("unparsable_label", "inverted_box")
+# A label that is gone counts as a broken image.
 _LOST = ("unparsable_label", "unknown_class", "zero_area_box", "inverted_box", "out_of_frame_box")
 _BROKEN = ("unreadable_image", *_LOST)
 
@@ -80,7 +82,7 @@ def prepare(
     findings += check_storage(images, looks)
     findings += check_names([image.path for image in manifest.images])
     findings += check_duplicates(images, looks, golden, params.near_duplicates)
-    findings = with_policies([*pinned, *findings], params)
+    findings = with_policies(_with_whole_images([*pinned, *findings]), params)
     gone = {finding.path for finding in findings if finding.action == "image quarantined"}
     dataset = replace(manifest, images=tuple(image for image in images if image.path not in gone))
     drift = judge_drift(beside.previous, figures_of(manifest), params.max_psi, params.min_drift_boxes)
@@ -132,6 +134,14 @@ def _checked(manifest: Manifest, looks: Mapping[str, Look | str]) -> tuple[list[
         images.append(replace(image, boxes=boxes))
         findings += faults
     return images, findings
+
+
+def _with_whole_images(findings: Sequence[Finding]) -> list[Finding]:
+    """`findings`, where the loss of a label that stood for an object somewhere is that of its image."""
+    return [
+        finding.model_copy(update={"action": "image quarantined"}) if finding.kind in _OBJECT_SOMEWHERE else finding
+        for finding in findings
+    ]
 
 
 def _barred(manifest: Manifest, golden: Sequence[GoldenImage], findings: Sequence[Finding]) -> tuple[GoldenImage, ...]:

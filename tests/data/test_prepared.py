@@ -48,6 +48,16 @@ def test_broken_images_and_boxes_leave_with_a_finding_each_and_are_counted() -> 
     assert summary.findings == broken | {"class_without_boxes": 1, "no_background_images": 1}
 
 
+def test_an_image_whose_label_stood_for_an_object_nobody_can_place_goes_whole() -> None:
+    line = Finding(kind="unparsable_label", path="004.jpg", detail="line 1: 'dent 0.5'", action="left out")
+    inverted = {"001.jpg": (GOOD, Box(1, 9, 5, 5, 9))}
+    prepared = prepare(with_boxes(a_manifest(), inverted), [line], {})
+    assert {"001.jpg", "004.jpg"}.isdisjoint(image.path for image in prepared.dataset.images), "its object would be background"
+    actions = {f.path: f.action for f in prepared.findings if f.kind in ("unparsable_label", "inverted_box")}
+    assert actions == {"001.jpg": "image quarantined", "004.jpg": "image quarantined"}
+    assert (prepared.summary.quarantined_images, prepared.summary.quarantined_boxes) == (2, 0)
+
+
 def test_more_broken_images_than_allowed_stop_it() -> None:
     prepared = prepare(a_manifest(), [], {f"{number:03}.jpg": "truncated" for number in range(4)})
     require_usable(prepared, 0.2)
