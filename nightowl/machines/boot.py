@@ -25,6 +25,7 @@ from typing import Any
 METADATA = os.environ.get("AWS_EC2_METADATA_SERVICE_ENDPOINT", "http://169.254.169.254").rstrip("/")
 MAX_FAILURES = 3
 _SLOW = 60
+_SAID = 300  # characters
 _JSON = {"content-type": "application/json"}
 _direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
@@ -142,6 +143,16 @@ def unpack(archive: Path, tree: Path) -> None:
         tar.extractall(tree)
 
 
+def run(*words: object) -> None:
+    """Run a command. Raises RuntimeError with what it said to that, at its beginning and its end."""
+    done = subprocess.run([str(word) for word in words], stderr=subprocess.PIPE, text=True, errors="replace", check=False)
+    print(done.stderr, end="", flush=True)
+    if done.returncode != 0:
+        said = " ".join(done.stderr.split())
+        said = said if len(said) <= 2 * _SAID else f"{said[:_SAID]} … {said[-_SAID:]}"
+        raise RuntimeError(f"{words[0]} ended with exit code {done.returncode}: {said}")
+
+
 def command(job: dict[str, Any], home: Path, tree: Path) -> list[str]:
     """Builds the environment; returns the command that is its Python."""
     kind = job["environment"]["kind"]
@@ -152,8 +163,8 @@ def command(job: dict[str, Any], home: Path, tree: Path) -> list[str]:
         host = image.split("/")[0]
         if ".dkr.ecr." in host:
             login = f"aws ecr get-login-password --region {host.split('.')[3]} | docker login -u AWS --password-stdin {host}"
-            subprocess.run(["bash", "-o", "pipefail", "-c", login], check=True)
-        subprocess.run(["docker", "pull", "--quiet", image], check=True)
+            run("bash", "-o", "pipefail", "-c", login)
+        run("docker", "pull", "--quiet", image)
         where = [
             "--user",  # the image's own could not write to the machine's disk
             f"{os.getuid()}:{os.getgid()}",
@@ -171,14 +182,12 @@ def command(job: dict[str, Any], home: Path, tree: Path) -> list[str]:
         return ["docker", "run", "--rm", "--network=host", "--ipc=host", *gpus, *where, image, "python"]
     uv, python = shutil.which("uv"), home / "environment" / "bin" / "python"
     if uv is None:
-        subprocess.run([sys.executable, "-m", "venv", str(home / "uv")], check=True)
+        run(sys.executable, "-m", "venv", home / "uv")
         (home / "uv.txt").write_text(job["uv"])
-        pip = [f"{home}/uv/bin/python", "-m", "pip", "install", "--quiet", "--require-hashes", "-r", f"{home}/uv.txt"]
-        subprocess.run(pip, check=True)
-        uv = str(home / "uv" / "bin" / "uv")
-    subprocess.run([uv, "venv", "--quiet", "--clear", "--python", job["python"], python.parent.parent], check=True)
-    lock = home / "requirements.lock"
-    subprocess.run([uv, "pip", "sync", "--quiet", "--require-hashes", "--python", python, lock], check=True)
+        run(home / "uv/bin/python", "-m", "pip", "install", "--quiet", "--require-hashes", "-r", home / "uv.txt")
+        uv = str(home / "uv/bin/uv")
+    run(uv, "venv", "--quiet", "--clear", "--python", job["python"], python.parent.parent)
+    run(uv, "pip", "sync", "--quiet", "--require-hashes", "--python", python, home / "requirements.lock")
     return [str(python)]
 
 

@@ -241,10 +241,19 @@ def test_an_archive_stays_within_its_tree(tmp_path: Path, name: str) -> None:
         boot.unpack(tmp_path / "code.tar.gz", tmp_path / "tree")
 
 
+def test_a_command_that_fails_is_one_line_with_what_it_said() -> None:
+    boot.run("true")
+    with pytest.raises(RuntimeError, match=r"^sh ended with exit code 3: error: no such thing because of that$"):
+        boot.run("sh", "-c", "printf 'error: no such thing\n  because of that\n' >&2; exit 3")
+    with pytest.raises(RuntimeError, match=r"^sh ended with exit code 1: error: 1 2 .* … .* 998 999$") as caught:
+        boot.run("sh", "-c", "echo error: $(seq 999) >&2; exit 1")
+    assert len(str(caught.value)) < 700
+
+
 def commands(monkeypatch: pytest.MonkeyPatch, there: set[str]) -> list[list[str]]:
     ran: list[list[str]] = []
     monkeypatch.setattr(boot.shutil, "which", lambda name: f"/usr/bin/{name}" if name in there else None)
-    monkeypatch.setattr(boot.subprocess, "run", lambda command, check: ran.append([str(word) for word in command]))
+    monkeypatch.setattr(boot, "run", lambda *words: ran.append([str(word) for word in words]))
     return ran
 
 
