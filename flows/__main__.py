@@ -8,6 +8,8 @@ import os
 import signal
 import sys
 from pathlib import Path
+from types import FrameType
+from typing import NoReturn
 
 from nightowl.errors import NightowlError, StageFailed, explain_os_error
 from nightowl.night.record import Ending
@@ -89,8 +91,14 @@ def _say_where(ending: Ending, next_steps: bool) -> None:
         )
 
 
+def _terminated(number: int, frame: FrameType | None) -> NoReturn:
+    """An end that no operator asked for, in order: what is under way saves, and a run on nodes is left to go on."""
+    sys.exit(128 + number)
+
+
 def _guarded() -> int:
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job begins with it ignored
+    signal.signal(signal.SIGTERM, _terminated)
     try:
         return main()
     except KeyboardInterrupt:

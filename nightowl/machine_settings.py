@@ -1,6 +1,7 @@
-"""Settings of rented machines: where they are, how many, and when they must be gone. They change no result and are not hashed.
+"""Settings of rented machines, and of runs on this one: where they are, how many, and when they must be gone. They change no
+result and are not hashed.
 
-In settings.toml they are the table `[machines]`; as variables `NIGHTOWL_MACHINES__REGION=eu-central-1`.
+In settings.toml they are the tables `[machines]` and `[detached]`; as variables `NIGHTOWL_MACHINES__REGION=eu-central-1`.
 """
 
 from pathlib import PurePosixPath
@@ -10,6 +11,19 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 EnvironmentKind = Literal["wheel", "container", "baked"]
 Whole = Annotated[int, Field(ge=1, le=64)]
+
+
+class DetachedSettings(BaseModel):
+    """Runs of this machine that outlive the night that asked for them: what ends them, come what may."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    max_hours: Annotated[float, Field(gt=0, le=720)] = Field(
+        48.0, description="a run that is not done by then saves and ends; asked for again, it goes on"
+    )
+    stall_minutes: Annotated[float, Field(ge=1)] = Field(
+        60.0, description="a training that commits no step for so long ends, and its run with it"
+    )
 
 
 class MachineSettings(BaseModel):

@@ -10,13 +10,13 @@ import subprocess
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AwareDatetime, Field, ValidationError
+from pydantic import AwareDatetime, BaseModel, Field, ValidationError
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 from pydantic_settings import SettingsError as UnreadableSettings
 
 from nightowl.errors import SettingsError, did_you_mean
-from nightowl.machine_settings import MachineSettings
+from nightowl.machine_settings import DetachedSettings, MachineSettings
 
 
 class Settings(BaseSettings):
@@ -77,7 +77,11 @@ class Settings(BaseSettings):
     rendezvous: str | None = Field(
         None, pattern=r"^[^:\s]+:\d+$", description="HOST:PORT at which they meet, on a host that stays; node 0"
     )
-    engine: Literal["local", "ec2"] = Field("local", description="where the stages of a night run: here, or on rented machines")
+    engine: Literal["local", "detached", "ec2"] = Field(
+        "local",
+        description="where the stages of a night run: in it; here, by a node that outlives it; or on rented machines",
+    )
+    detached: DetachedSettings = Field(DetachedSettings(), description="when runs of the engine detached end, come what may")
     machines: MachineSettings | None = Field(None, description="the rented machines; needed by the engine ec2")
 
     @classmethod
@@ -91,6 +95,8 @@ class Settings(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
 
+
+_TABLES: dict[str, type[BaseModel]] = {"machines": MachineSettings, "detached": DetachedSettings}
 
 # Variables that carry a word between our own processes; they are not settings.
 PROCESS_VARIABLES = ("NIGHTOWL_STAGE", "NIGHTOWL_RANK_REPORTS", "NIGHTOWL_NODE_HOME")
@@ -170,7 +176,7 @@ def _describe(path: Path, fault: ErrorDetails) -> str:
     if fault["type"] != "extra_forbidden":
         return f"{where}: {fault['msg']}, got {fault['input']!r}"
     *above, given = map(str, fault["loc"])
-    known = (MachineSettings if above else Settings).model_fields  # the only table with settings of its own
+    known = (_TABLES[above[0]] if above else Settings).model_fields
     return f"{where}: no such setting{did_you_mean(given, known)}; known here: {', '.join(known)}"
 
 

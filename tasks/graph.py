@@ -31,7 +31,7 @@ def share_cache(root: Path, tree: Path) -> bool:
         cache, config = repo.cache.local_cache_dir, repo.config
         remotes = {name: dict(values) for name, values in config["remote"].items()}
         default = config["core"].get("remote")
-    lines = ["[cache]", f"    dir = {cache}"]
+    lines = [*(["[core]", f"    remote = {default}"] if default else []), "[cache]", f"    dir = {cache}"]
     for name, values in remotes.items():
         lines += [f"['remote \"{name}\"']", *(f"    {key} = {value}" for key, value in values.items())]
     local = tree / ".dvc" / "config.local"

@@ -8,9 +8,11 @@ from pathlib import Path
 
 from prefect import task
 from prefect.cache_policies import NO_CACHE
+from prefect.exceptions import TerminationSignal
 
 from nightowl.data.source import absolute_source
 from nightowl.errors import Interrupted
+from nightowl.machines.opening import open_site
 from nightowl.night.checkout import checkout_root, close_worktree, content_of, open_worktree, snapshot
 from nightowl.night.key import night_key, nothing_new
 from nightowl.night.lock import only_night
@@ -34,14 +36,18 @@ def one_night(detector: str, source: str | None = None) -> Iterator[Night]:
     settings = load_settings(root)
     home = home_of(settings)
     load_params(root, detector)
-    if settings.engine != "local":
-        refuse_unreachable(root, detector, settings, source)
+    site = open_site(settings)
+    if site is not None:
+        refuse_unreachable(site, root, detector, settings, source)
     with only_night(home, detector):
         night = _begin(root, home, detector, absolute_source(source) if source else None)
         try:
             yield night
         except (Exception, KeyboardInterrupt, Interrupted) as error:
             report_failure(night, error)
+            raise
+        except TerminationSignal:
+            report_failure(night, Interrupted("ended from outside; the next night goes on from here"))
             raise
         finally:
             close_worktree(root, night.tree)

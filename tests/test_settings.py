@@ -31,6 +31,8 @@ def test_a_variable_wins_over_the_file(tmp_path: Path, monkeypatch: pytest.Monke
         ("colour = 1\n", "colour: no such setting; known here: home, ", "an unknown key"),
         ("num_worker = 1\n", r"num_worker: no such setting \(did you mean num_workers\?\)", "a typo"),
         ('[machines]\nregions = "x"\n', r"machines.regions: no such setting \(did you mean region\?\)", "a typo in a table"),
+        ("[detached]\nmax_hour = 1\n", r"detached.max_hour: no such setting \(did you mean max_hours\?\)", "in another table"),
+        ('engine = "nodes"\n', "engine: Input should be 'local', 'detached' or 'ec2'", "no such engine"),
         ("device = \n", "settings.toml", "broken TOML"),
     ],
 )

@@ -130,6 +130,10 @@ class FolderBucket:
         if path.parent.is_dir():
             fsync_folder(path.parent)
 
+    def remove(self) -> None:
+        """Have nothing left, the folder itself included."""
+        shutil.rmtree(self.root, ignore_errors=True)
+
     @contextmanager
     def _written(self, key: str, write: Callable[[IO[bytes]], object]) -> Iterator[Path]:
         """A file of what `write` writes, flushed to disk, in the folder of `key`; it is gone afterwards."""

@@ -54,10 +54,16 @@ def pull_tracked(
 
 
 def fetch_tracked(tracked: Tracked, progress: Track = track) -> Amount:
-    """Have the folder in DVC's cache, every file of it compared with its MD5; returns what moved. Raises as `pull_tracked`."""
+    """Have the folder in DVC's cache, every file of it compared with its MD5; returns what moved. Raises as `pull_tracked`;
+    without a remote RemoteLacks, when the cache has not got all of it."""
     config = read_config(tracked.repo)
+    open_remote = opener(config, tracked.remote) if tracked.remote or config.has_remote else _no_remote
     with alone(config.cache / "files" / _OURS):
-        return CachedFolder(tracked, config.cache).fill(opener(config, tracked.remote), lambda found: False, progress)
+        return CachedFolder(tracked, config.cache).fill(open_remote, lambda found: False, progress)
+
+
+def _no_remote() -> Storage:
+    raise RemoteLacks("DVC's cache has not got it, and there is no remote")
 
 
 class CachedFolder:

@@ -41,6 +41,11 @@ class DvcConfig:
         """The folder of the cache."""
         return Path(self.sections.get("cache", {}).get("dir", self.repo / ".dvc" / "cache"))
 
+    @property
+    def has_remote(self) -> bool:
+        """Is there a default remote?"""
+        return self.sections.get("core", {}).get("remote") is not None
+
     def remote(self, name: str | None) -> Section:
         """The options of the remote `name`, or of the default one. Raises DataError when there is none."""
         name = name or self.sections.get("core", {}).get("remote")
@@ -59,6 +64,14 @@ def read_config(repo: Path) -> DvcConfig:
         for name, options in _read(path).items():
             sections.setdefault(name, {}).update(options)
     return DvcConfig(repo, sections)
+
+
+def as_text(sections: Mapping[str, Section]) -> str:
+    """The sections as one of DVC's files."""
+    lines = []
+    for name, options in sections.items():
+        lines += [f"['{name}']" if '"' in name else f"[{name}]", *(f"    {key} = {_quoted(options[key])}" for key in options)]
+    return "\n".join(lines) + "\n"
 
 
 def opener(config: DvcConfig, remote: str | None) -> Callable[[], Storage]:
@@ -125,6 +138,13 @@ def _read(path: Path) -> dict[str, Section]:
             if key in options and "://" not in options[key]:
                 options[key] = os.path.normpath(path.parent / Path(options[key]).expanduser())
     return sections
+
+
+def _quoted(text: str) -> str:
+    """With quotes where DVC would not read it as one value without."""
+    if not any(sign in text for sign in " #,'\""):
+        return text
+    return f"'{text}'" if '"' in text else f'"{text}"'
 
 
 def _bare(text: str) -> str:

@@ -22,12 +22,14 @@ _PATIENCE_SECONDS = 130  # an orderly stop takes at most so long: a stage's comm
 _REQUESTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def run_in_foreground(command: Sequence[str], folder: Path, held: bool = False) -> int:
+def run_in_foreground(command: Sequence[str], folder: Path, held: bool = False, left: int = signal.SIGINT) -> int:
     """Run `command` in `folder`, with our input and output; returns its exit code. A request to stop reaches it as SIGINT, and
     another one only when it should long have ended. `held`: SIGINT waits until the command unblocks it, as nightowl.starting
-    does, so that none comes while Python itself starts."""
+    does, so that none comes while Python itself starts. `left`: what it gets when nobody asked it to stop, but the terminal was
+    closed, this machine goes down, or we are killed."""
     sys.stdout.flush()
-    process = subprocess.Popen(command, cwd=folder, start_new_session=True, preexec_fn=partial(_before, held))  # noqa: PLW1509
+    before_it = partial(_before, held, left)
+    process = subprocess.Popen(command, cwd=folder, start_new_session=True, preexec_fn=before_it)  # noqa: PLW1509
 
     asked: list[float] = []
 
@@ -37,7 +39,7 @@ def run_in_foreground(command: Sequence[str], folder: Path, held: bool = False) 
             say_at_once(ALREADY)
             return
         asked.append(now)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGINT if number == signal.SIGINT else left)
 
     before = {number: signal.signal(number, pass_on) for number in _REQUESTS}
     try:
@@ -61,8 +63,8 @@ def _end_group(leader: int) -> None:
             time.sleep(0.1)
 
 
-def _before(held: bool) -> None:
-    """In the new process, before the command: it is interrupted when we end."""
+def _before(held: bool, left: int) -> None:
+    """In the new process, before the command: it hears of our end."""
     if held:
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    ask_for_signal_when_parent_ends(signal.SIGINT)
+    ask_for_signal_when_parent_ends(left)

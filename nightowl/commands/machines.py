@@ -1,4 +1,4 @@
-"""`nightowl machines`: what is rented, what it costs, and its end; and whether renting would work."""
+"""`nightowl machines`: what runs on nodes, here or rented, what it costs, and its end; and whether renting would work."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,14 +8,46 @@ import typer
 if TYPE_CHECKING:
     from nightowl.cloud.ec2_session import Aws
     from nightowl.machine_settings import MachineSettings
+    from nightowl.machines.local import LocalEngine
     from nightowl.settings import Settings
 
-app = typer.Typer(no_args_is_help=True, help="Rented machines: what there is, what it costs, and its end.")
+app = typer.Typer(no_args_is_help=True, help="Runs on nodes, here or rented: what there is, what it costs, and its end.")
 
 
 @app.command("list")
 def list_() -> None:
-    """Show every machine that carries nightowl's tag in the region: its run, its age, and what it has cost so far."""
+    """Show the runs of this machine, and every rented one in the region: its run, its age, and what it has cost so far."""
+    from nightowl.commands.place import settings_here
+    from nightowl.machines.follow import describe
+
+    settings = settings_here()
+    runs = _engine_here(settings).runs()
+    for status in runs:
+        print(describe(status))
+    if settings.engine == "detached" and not runs:
+        print("no runs on this machine")
+    if settings.machines is not None or (settings.engine != "detached" and not runs):
+        _list_rented()
+
+
+@app.command()
+def cancel(run: Annotated[str, typer.Argument(help="its id, as `list` shows it")]) -> None:
+    """End a run: its training saves first, and goes on when the night is run again."""
+    from nightowl.commands.place import settings_here
+    from nightowl.machines.follow import leave
+    from nightowl.machines.spot_site import RentedMachines
+
+    settings = settings_here()
+    here = _engine_here(settings)
+    engine = here if any(each.run_id == run for each in here.runs()) else RentedMachines(settings).engine()
+    status = engine.status(run)
+    if status.over:
+        print(f"{run} is over already: {status.state}")
+        return
+    leave(engine, run, print)
+
+
+def _list_rented() -> None:
     from datetime import UTC, datetime
 
     from rich.console import Console
@@ -120,6 +152,12 @@ def _cache() -> str | None:
         return read_config(checkout_root(Path.cwd())).remote(None)["url"]
     except DataError:
         return None
+
+
+def _engine_here(settings: "Settings") -> "LocalEngine":
+    from nightowl.machines.here import ThisMachine
+
+    return ThisMachine(settings).engine()
 
 
 def _here() -> "tuple[Settings, MachineSettings, Aws]":

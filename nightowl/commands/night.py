@@ -3,6 +3,7 @@
 The core does not import Prefect: the flow is a process of its own, and its exit code is the command's.
 """
 
+import signal
 import sys
 from typing import Annotated
 
@@ -49,4 +50,4 @@ def _run(flow: str, name: str, source: str | None, fail_on_refusal: bool, *more:
     command = [sys.executable, "-m", "flows", flow, name, *more]
     command += ["--source", absolute_source(source)] if source else []
     command += ["--fail-on-refusal"] if fail_on_refusal else []
-    raise typer.Exit(run_in_foreground(command, root))
+    raise typer.Exit(run_in_foreground(command, root, left=signal.SIGTERM))

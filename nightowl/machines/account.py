@@ -1,4 +1,4 @@
-"""The account of a run on rented machines, as it goes into the night's report and beside the version that it made."""
+"""The account of a run on nodes, as it goes into the night's report and beside the version that it made."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -14,7 +14,7 @@ from nightowl.records import Record
 
 
 class ReadPrices(Protocol):
-    """Asks AWS; `nightowl.machines.price.read_prices` with the region given."""
+    """See Site.prices."""
 
     def __call__(self, types: Iterable[str], since: datetime) -> Prices: ...
 
@@ -27,6 +27,11 @@ class Account(Record):
     environment: Environment
     full_price: str | None
     goodput: Goodput
+
+    @property
+    def rented(self) -> bool:
+        """Does anybody ask money for the nodes?"""
+        return not self.environment.here
 
 
 def account_of(board: Board, read_prices: ReadPrices) -> Account | None:

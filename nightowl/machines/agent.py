@@ -6,24 +6,28 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
 from nightowl.cloud.bucket import ObjectMissing
+from nightowl.cloud.dvc_config import read_config
+from nightowl.cloud.metadata import Metadata, SpotWatcher
 from nightowl.data.blobs import BlobStore
 from nightowl.data.source import DVC
-from nightowl.errors import DataError, UserError, WeightsError
+from nightowl.errors import DataError, RemoteError, UserError, WeightsError
 from nightowl.machines.board import Board
 from nightowl.machines.diary import Diary
 from nightowl.machines.job import Job
 from nightowl.machines.node import Node, Watch
 from nightowl.machines.outlook import Clock, first_open
-from nightowl.machines.records import NodeBeat
+from nightowl.machines.records import Cancel, NodeBeat
 from nightowl.machines.supervise import TOGETHER
 from nightowl.machines.worker import StageWorker
+from nightowl.notices import FileNotice
 from nightowl.processes import adopt_orphans, kill_descendants
 from nightowl.settings import Settings, home_of, load_settings
 from nightowl.stages.workspace import Workspace
@@ -36,12 +40,15 @@ Pull = Callable[[Settings, str, str], object]
 
 @dataclass
 class Ears:
-    """What tells a node that it is to go: a signal, or the metadata service where there is one."""
+    """What tells a node that it is to go: a signal, or the metadata service where there is one. `wish` is asked as well: it may
+    know of somebody who wants the whole run to end."""
 
     service: Watch | None
+    wish: Callable[[], object] = lambda: None
     signalled: str | None = None
 
     def look(self) -> str | None:
+        self.wish()
         return self.signalled or (self.service.look() if self.service else None)
 
     def rebalance(self) -> str | None:
@@ -86,10 +93,15 @@ def run_node(
     adopt_orphans()
     clock = Clock()
     diary = Diary(board, me.instance, clock.now)
-    settings = settings_for(job, place)
+    told = settings_for(job, place)
+    settings = told.model_copy(update={"spot_notices": False, "stop_notice": None})  # it listens itself
+    os.environ.pop("NIGHTOWL_STOP_NOTICE", None)  # what its stages inherit
     workspace = Workspace(place.tree, job.detector, settings)
-    worker = StageWorker(workspace, job.nproc or max(1, me.num_gpus), diary.say, kill_descendants)
-    ears = Ears(service)
+    shares = read_config(place.tree).has_remote
+    worker = StageWorker(
+        workspace, job.nproc or max(1, me.num_gpus), diary.say, kill_descendants, shares, lasts=job.environment.here
+    )
+    ears = Ears(service or _service(told, diary), partial(hear_wish, told, board, clock))
     node = Node(job, board, me, worker, ears, diary, leave, clock)
     with ears.listening(), _heart(node, diary, job.heartbeat_seconds):
         if board.end() is None:
@@ -108,17 +120,23 @@ def run_node(
 
 
 def settings_for(job: Job, place: Place) -> Settings:
-    """The settings of the job, with folders of this node; they go to its stages by the environment."""
-    here = {
-        "NIGHTOWL_HOME": str(place.home / "state"),
-        "NIGHTOWL_CHECKPOINT_REQUEST": str(place.home / "checkpoint.request"),
-    }
-    os.environ.update({**job.settings, **here})
+    """The settings of the job, with folders of this node, but for a home that the job names; they go to its stages by the
+    environment."""
+    request = {"NIGHTOWL_CHECKPOINT_REQUEST": str(place.home / "checkpoint.request")}
+    os.environ.update({"NIGHTOWL_HOME": str(place.home / "state"), **job.settings, **request})
     settings = load_settings(place.tree)
     source = settings.sources.get(job.detector, job.source)
     if source.startswith(DVC):
         source = f"{DVC}{place.tree / source.removeprefix(DVC)}"
-    return settings.model_copy(update={"sources": {job.detector: source}, "spot_notices": False})  # the node itself listens
+    return settings.model_copy(update={"sources": {job.detector: source}})
+
+
+def hear_wish(settings: Settings, board: Board, clock: Clock) -> None:
+    """The file `stop_notice` asks for the end of the run: another node would find it there as well."""
+    said = FileNotice(settings.stop_notice).look() if settings.stop_notice else None
+    if said is not None:
+        with suppress(RemoteError, OSError):  # asked again at the next look
+            board.put_cancel(Cancel(by=said, at=clock.now()))
 
 
 def restore(board: Board, job: Job, settings: Settings, pull: Pull) -> None:
@@ -146,9 +164,14 @@ def restore(board: Board, job: Job, settings: Settings, pull: Pull) -> None:
             raise WeightsError(f"{board.bucket.url}blobs/{blob.sha256}: altered: its sha256 is {found}")
     source = settings.sources[job.detector]
     if "://" in source or source.startswith(DVC):
-        pull(settings, job.detector, source)
+        if not job.environment.here:  # the night has pulled it, and pinned what the stages are to read
+            pull(settings, job.detector, source)
     elif not Path(source).is_dir():
         raise DataError(f"{job.detector}: {source}: no such folder on this node")
+
+
+def _service(settings: Settings, diary: Diary) -> Watch | None:
+    return SpotWatcher(Metadata(), diary.say) if settings.spot_notices else None
 
 
 def _account_for_boot(diary: Diary, place: Place, clock: Clock) -> None:

@@ -81,8 +81,8 @@ def bill(beats: Sequence[NodeBeat], events: Iterable[Event], prices: Prices) -> 
                 lifecycle=beat.lifecycle,
                 start=start,
                 end=end,
-                usd=0.0 if beat.lifecycle == "local" else prices.cost(*where, start, end),
-                full_usd=0.0 if beat.lifecycle == "local" else prices.full_cost(beat.instance_type, start, end),
+                usd=prices.cost(*where, start, end),
+                full_usd=prices.full_cost(beat.instance_type, start, end),
             )
         )
     return Bill(machines=tuple(sorted(rows, key=lambda row: (row.start, row.instance))))

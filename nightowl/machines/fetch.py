@@ -22,8 +22,8 @@ from nightowl.stages.workspace import Workspace
 
 def fetch(board: Board, workspace: Workspace) -> str | None:
     """Have the outputs of the run's stages in the cache of `workspace`, and its dvc.lock name them, so that DVC has only to
-    check them out. Returns what the DVC remote lacks, in words; None when all of it is here, or when the remote is of a kind
-    that only DVC reads, which then fetches by itself.
+    check them out. Returns what the DVC remote lacks, in words, or without one the cache; None when all of it is here, or when
+    the remote is of a kind that only DVC reads, which then fetches by itself.
 
     Raises:
         RemoteError: the remote or the board cannot be asked.
@@ -31,13 +31,14 @@ def fetch(board: Board, workspace: Workspace) -> str | None:
     ends = board.stage_ends()
     write_atomic(workspace.root / "dvc.lock", recorded(ends, workspace.detector))
     config = read_config(workspace.root)
-    if not is_read_here(config):
+    if config.has_remote and not is_read_here(config):
         return None
+    where = f"the DVC remote {config.remote(None)['url']}" if config.has_remote else f"DVC's cache {config.cache}"
     for end in ends:
         try:
             fetch_tracked(tracked_folder(workspace.out(end.stage)))
         except RemoteLacks:
-            return f"the DVC remote {config.remote(None)['url']} lacks what {end.stage} made"
+            return f"{where} lacks what {end.stage} made"
     return None
 
 

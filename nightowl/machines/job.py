@@ -25,11 +25,16 @@ class Blob(Record):
 
 class Environment(Record):
     """What the stages run in: `wheel`, code and lock installed on the node; `container`, an image by its digest; `baked`, an
-    interpreter that the machine image has."""
+    interpreter that the machine image has; `here`, what the night itself runs in, on its machine, with its home and cache."""
 
-    kind: Literal["wheel", "container", "baked"] = "wheel"
+    kind: Literal["wheel", "container", "baked", "here"] = "wheel"
     container: str | None = None
     python: str | None = None
+
+    @property
+    def here(self) -> bool:
+        """Are nodes processes of the night's own machine? What they make is there already, and costs no rent."""
+        return self.kind == "here"
 
     @model_validator(mode="after")
     def _complete(self) -> "Environment":

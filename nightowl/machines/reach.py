@@ -5,7 +5,7 @@ What they cannot reach is refused in one line, before anything is started.
 
 from pathlib import Path
 
-from nightowl.cloud.dvc_config import DvcConfig, Section
+from nightowl.cloud.dvc_config import DvcConfig, as_text
 from nightowl.cloud.storage import SCHEME
 from nightowl.data.source import is_remote, tracked_path
 from nightowl.errors import DataError, SettingsError
@@ -72,11 +72,12 @@ def cache_config(config: DvcConfig) -> bytes:
     url = config.remote(None)["url"]
     if not url.startswith(SCHEME):
         raise DataError(f"{config.repo}: its DVC remote {url} is not in S3: rented machines could not share what they make")
-    lines = ["[core]", f"    remote = {default}", *(f"    {key} = {value}" for key, value in _CORE.items())]
-    for name, options in sorted(config.sections.items()):
-        if name.startswith("remote ") and options.get("url", "").startswith(SCHEME):
-            lines += [f"['{name}']", *_told(options)]
-    return ("\n".join(lines) + "\n").encode()
+    told = {
+        name: {key: value for key, value in sorted(options.items()) if key in _TOLD}
+        for name, options in sorted(config.sections.items())
+        if name.startswith("remote ") and options.get("url", "").startswith(SCHEME)
+    }
+    return as_text({"core": {"remote": str(default), **_CORE}, **told}).encode()
 
 
 def checkpoints_there(settings: Settings, machines: MachineSettings) -> str:
@@ -96,7 +97,3 @@ def settings_there(settings: Settings, detector: str, source: str) -> dict[str, 
     )
     names = {f"NIGHTOWL_{name.upper()}" for name in (*_SAME_THERE, "sources", "checkpoints", "allow_downloads")}
     return {name: value for name, value in as_environment(told).items() if name in names}
-
-
-def _told(options: Section) -> list[str]:
-    return [f"    {key} = {value}" for key, value in sorted(options.items()) if key in _TOLD]

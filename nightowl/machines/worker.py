@@ -1,7 +1,7 @@
 """What a node runs: a stage of the run, as rank 0 by DVC, or as a further host of the training; begun, watched and stopped.
 
-Rank 0 also pushes what the stage made, and only then is the stage done: what lies on one node alone is lost with it. The work
-runs in a thread, so that the node goes on looking at the board.
+Rank 0 also pushes what the stage made, and only then is the stage done: what lies on a rented node alone is lost with it. The
+work runs in a thread, so that the node goes on looking at the board.
 """
 
 import signal
@@ -61,12 +61,16 @@ class Worker(Protocol):
 
 @dataclass
 class StageWorker:
-    """Runs the stages of `workspace`, on `nproc` ranks. `sweep` ends whatever the processes of a work leave behind."""
+    """Runs the stages of `workspace`, on `nproc` ranks. `sweep` ends whatever the processes of a work leave behind. `shares`:
+    there is a DVC remote to pull from and push to. `lasts`: what is made lasts without being pushed, as this node's cache is
+    that of the checkout."""
 
     workspace: Workspace
     nproc: int
     say: Callable[[str], None]
     sweep: Callable[[], object]
+    shares: bool = True
+    lasts: bool = False
 
     def __post_init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -138,15 +142,18 @@ class StageWorker:
     def _lead(self, workspace: Workspace, stage: str) -> Ended:
         """Bring the stage about and push it."""
         repro.forget(workspace, stage)
-        code = self._follow(repro.repro(workspace, stage, pull=True, piped=True), workspace.leader(stage))
+        code = self._follow(repro.repro(workspace, stage, pull=self.shares, piped=True), workspace.leader(stage))
         if self._stopping and code != 0 and repro.read_outcome(workspace.outcome(stage)) is None:
             raise Interrupted("asked to stop")  # before it began, or ended without a word
         error = repro.failure(workspace, stage, code)
         if error is not None:
             raise error
         executed = workspace.outcome(stage).exists()
-        if self._follow(repro.push(workspace, stage, piped=True), None) != 0:
-            raise StageFailed(f"{stage}@{workspace.detector}: its outputs could not be pushed to the DVC remote; see the log")
+        if self.shares and self._follow(repro.push(workspace, stage, piped=True), None) != 0:
+            what = f"{stage}@{workspace.detector}: its outputs could not be pushed to the DVC remote"
+            if not self.lasts:
+                raise StageFailed(f"{what}; see the log")
+            self.say(f"{what}; they are in the local cache")
         return Ended("done", "", executed, (workspace.root / "dvc.lock").read_text(encoding="utf-8"))
 
     def warm_up(self) -> None:

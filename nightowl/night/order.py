@@ -1,20 +1,19 @@
-"""A night's stages as a run for rented machines: the job, and the files that go to the board before it is asked for."""
+"""A night's stages as a run for nodes, here or rented: the job, and the files that go to its board before it is asked for."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 
-from nightowl.cloud.dvc_config import read_config
 from nightowl.data.blobs import BlobStore
 from nightowl.data.source import absolute_source, source_of
 from nightowl.evaluation.champion import read_champion
 from nightowl.files import canonical_json, sha256_bytes
-from nightowl.machine_settings import MachineSettings
 from nightowl.machines.archive import code_archive, tree_id
 from nightowl.machines.board import CODE, LOCK, Board
-from nightowl.machines.job import Blob, Environment, Job, run_id_of
-from nightowl.machines.reach import cache_config, machines_of, settings_there, source_there
+from nightowl.machines.job import Blob, Job, run_id_of
+from nightowl.machines.site import Site
+from nightowl.machines.standing import standing
 from nightowl.night.record import Night, settings_of, workspace_in_tree
 from nightowl.params import load_params
 from nightowl.settings import Settings, home_of
@@ -32,29 +31,28 @@ class Order:
     blobs: Mapping[Blob, Path]
 
 
-def refuse_unreachable(root: Path, detector: str, settings: Settings, named: str | None) -> None:
-    """Before anything is begun: could rented machines read the data of `detector`, and share what they make?
+def refuse_unreachable(site: Site, root: Path, detector: str, settings: Settings, named: str | None) -> None:
+    """Before anything is begun: could nodes at `site` read the data of `detector`, and share what they make?
 
     Raises:
         SettingsError, DataError: when not, with what to do.
     """
-    machines_of(settings)
-    cache_config(read_config(root))
-    source_there(root, detector, absolute_source(named) if named else source_of(settings, detector))
+    site.check(root, detector, absolute_source(named) if named else source_of(settings, detector))
 
 
-def order(night: Night, stages: tuple[str, ...], now: datetime) -> Order:
-    """The run of `stages` for this night; its inputs are pinned. The same inputs are the same run, whichever night asks.
+def order(night: Night, site: Site, stages: tuple[str, ...], now: datetime) -> Order:
+    """The run of `stages` for this night at `site`; its inputs are pinned. The same inputs are the same run, whichever night
+    asks.
 
     Raises:
-        SettingsError, DataError: for what machines cannot reach.
+        SettingsError, DataError: for what nodes cannot reach.
     """
-    settings, workspace = settings_of(night), workspace_in_tree(night)
-    machines = machines_of(settings)
-    source = source_there(night.root, night.detector, source_of(settings, night.detector))
+    settings, workspace, terms = settings_of(night), workspace_in_tree(night), site.terms
+    source = site.source(night.root, night.detector, source_of(settings, night.detector))
     pinned = {path.name: path.read_bytes() for path in sorted(workspace.inputs.iterdir())}
-    code, lock = _code(night, pinned), (night.tree / "requirements.lock").read_bytes()
-    blobs = _blobs(workspace, BlobStore(home_of(settings) / "blobs"))
+    code, lock = _code(night, site, pinned), (night.tree / "requirements.lock").read_bytes()
+    store = BlobStore(home_of(settings) / "blobs")
+    blobs = {} if terms.environment.here else _blobs(workspace, store)  # nodes here have this very store
     params_digest = load_params(night.tree, night.detector).digest()
     job = Job(
         run_id=run_id_of(night.detector, _digest(pinned, workspace), tree_id(night.root, night.code_commit), params_digest),
@@ -63,17 +61,17 @@ def order(night: Night, stages: tuple[str, ...], now: datetime) -> Order:
         code_commit=night.code_commit,
         code_sha256=sha256_bytes(code),
         lock_sha256=sha256_bytes(lock),
-        environment=_environment(machines),
-        settings=settings_there(settings, night.detector, source),
+        environment=terms.environment,
+        settings=site.told(night.detector, source),
         source=source,
         blobs=tuple(blobs),
-        nodes=machines.nodes,
-        min_nodes=machines.fewest_nodes,
-        nproc=machines.nproc,
-        deadline=now + timedelta(hours=machines.max_hours),
-        stall_minutes=machines.stall_minutes,
-        heartbeat_seconds=machines.heartbeat_seconds,
-        heartbeat_old_seconds=machines.heartbeat_old_seconds,
+        nodes=terms.nodes,
+        min_nodes=terms.min_nodes,
+        nproc=terms.nproc,
+        deadline=terms.deadline(now),
+        stall_minutes=terms.stall_minutes,
+        heartbeat_seconds=terms.heartbeat_seconds,
+        heartbeat_old_seconds=terms.heartbeat_old_seconds,
         submitted_at=now,
     )
     return Order(job, code, lock, blobs)
@@ -81,8 +79,7 @@ def order(night: Night, stages: tuple[str, ...], now: datetime) -> Order:
 
 def place(board: Board, ordered: Order) -> None:
     """Have the files of the order on its board, unless a run that goes on, or is done, has its own there already."""
-    end = board.end()
-    if board.job() is not None and (end is None or end.how == "done"):
+    if board.job() is not None and standing(board, ordered.job.submitted_at).state in ("waiting", "running", "done"):
         return
     there = {each.key: each.num_bytes for each in board.bucket.list("blobs/")}
     for blob, path in ordered.blobs.items():
@@ -99,9 +96,10 @@ def _digest(pinned: Mapping[str, bytes], workspace: Workspace) -> str:
     return sha256_bytes(canonical_json(read).encode())
 
 
-def _code(night: Night, pinned: Mapping[str, bytes]) -> bytes:
+def _code(night: Night, site: Site, pinned: Mapping[str, bytes]) -> bytes:
     beside = {f"inputs/{night.detector}/{name}": content for name, content in pinned.items()}
-    return code_archive(night.root, night.code_commit, {**beside, ".dvc/config": cache_config(read_config(night.root))})
+    config = site.dvc_config(night.root, night.tree)
+    return code_archive(night.root, night.code_commit, {**beside, ".dvc/config": config})
 
 
 def _blobs(workspace: Workspace, store: BlobStore) -> dict[Blob, Path]:
@@ -113,8 +111,3 @@ def _blobs(workspace: Workspace, store: BlobStore) -> dict[Blob, Path]:
             wanted[standing.onnx_sha256] = f"the ONNX of version {standing.version}"
     paths = (store.verified_path(sha256, what) for sha256, what in wanted.items() if sha256 is not None)
     return {Blob(sha256=path.name, num_bytes=path.stat().st_size): path for path in paths}
-
-
-def _environment(machines: MachineSettings) -> Environment:
-    python = str(machines.python) if machines.python else None
-    return Environment(kind=machines.environment, container=machines.container, python=python)

@@ -5,6 +5,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from nightowl.commands.foreground import run_in_foreground
 from nightowl.processes import ALREADY
 
@@ -35,6 +37,18 @@ except KeyboardInterrupt:
     time.sleep(1.5)
     open(sys.argv[1], "w").write("saved")
     sys.exit(130)
+"""
+# Says by which signal it ended.
+TELLS = """
+import signal, sys, time
+from pathlib import Path
+def ended(number, frame):
+    Path(sys.argv[1]).with_name("ended").write_text(str(128 + number))
+    sys.exit(128 + number)
+signal.signal(signal.SIGINT, ended)
+signal.signal(signal.SIGTERM, ended)
+open(sys.argv[1], "w").write("runs")
+time.sleep(60)
 """
 FRONT = """
 import sys
@@ -78,6 +92,21 @@ def test_a_request_to_stop_reaches_the_command_as_an_interrupt(tmp_path: Path) -
             until_written(said)
             os.kill(front.pid, request)
             assert front.wait(20) == 130
+
+
+@pytest.mark.parametrize(
+    ("request_", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143), (signal.SIGKILL, 143)]
+)
+def test_what_nobody_asked_for_reaches_a_command_that_can_tell_as_another_signal(
+    tmp_path: Path, request_: signal.Signals, code: int
+) -> None:
+    front = FRONT.replace(".parent)", ".parent, left=15)")
+    said, ended = tmp_path / "said", tmp_path / "ended"
+    with subprocess.Popen([sys.executable, "-c", front, TELLS, str(said)]) as command:
+        until_written(said)
+        os.kill(command.pid, request_)
+        assert until_written(ended) == str(code)
+        assert command.wait(20) == (-signal.SIGKILL if request_ == signal.SIGKILL else code)
 
 
 def test_an_impatient_second_request_is_answered_in_one_line_and_cuts_nothing_short(tmp_path: Path) -> None:

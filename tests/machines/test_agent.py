@@ -6,12 +6,14 @@ from pathlib import Path
 import pytest
 
 from nightowl.cloud.bucket import FolderBucket
+from nightowl.cloud.metadata import SpotWatcher
 from nightowl.errors import DataError, RemoteError, UserError, WeightsError
 from nightowl.files import sha256_bytes
-from nightowl.machines.agent import Ears, Place, restore, run_node, settings_for
+from nightowl.machines.agent import Ears, Place, hear_wish, restore, run_node, settings_for
 from nightowl.machines.board import Board
 from nightowl.machines.diary import Diary
-from nightowl.machines.job import Blob
+from nightowl.machines.job import Blob, Environment
+from nightowl.machines.outlook import Clock
 from nightowl.machines.records import Event, RunEnd
 from nightowl.settings import Settings
 from tests.machines.jobs import NOW, RUN, a_beat, a_job
@@ -72,14 +74,47 @@ def test_the_settings_of_a_node_are_the_jobs_with_folders_of_its_own(tmp_path: P
         settings={
             "NIGHTOWL_SOURCES": '{"demo": "dvc:data/demo"}',
             "NIGHTOWL_CHECKPOINTS": "s3://b/c",
-            "NIGHTOWL_SPOT_NOTICES": "true",
         }
     )
     found = settings_for(job, Place(tmp_path / "tree", tmp_path))
     assert found.home == tmp_path / "state" and found.checkpoints == "s3://b/c"
     assert found.checkpoint_request == tmp_path / "checkpoint.request"
     assert found.sources == {"demo": f"dvc:{tmp_path}/tree/data/demo"}
-    assert not found.spot_notices, "the node listens, and stops its stages in order"
+
+
+def test_a_home_that_the_job_names_is_that_of_the_node(tmp_path: Path) -> None:
+    job = a_job(settings={"NIGHTOWL_HOME": str(tmp_path / "ours"), "NIGHTOWL_SOURCES": f'{{"demo": "dvc:{tmp_path}/images"}}'})
+    found = settings_for(job, Place(tmp_path / "tree", tmp_path))
+    assert found.home == tmp_path / "ours" and found.sources == {"demo": f"dvc:{tmp_path}/images"}
+
+
+def test_a_node_of_the_nights_own_machine_reads_what_the_night_pulled(tmp_path: Path, board: Board) -> None:
+    job = a_job(environment=Environment(kind="here"))
+    restore(board, job, settings(tmp_path, "s3://data/demo"), lambda *_: pytest.fail("it is here, and pinned"))
+
+
+def test_the_file_that_asks_to_stop_ends_the_run(tmp_path: Path, board: Board) -> None:
+    stop = tmp_path / "stop"
+    asked = Settings(home=tmp_path, stop_notice=stop)
+    hear_wish(asked, board, Clock())
+    assert board.cancelled() is None
+    stop.write_text("the shift begins\n")
+    hear_wish(asked, board, Clock())
+    wish = board.cancelled()
+    assert wish is not None and "the shift begins" in wish.by
+
+
+@pytest.mark.parametrize(("told", "listens"), [({}, False), ({"NIGHTOWL_SPOT_NOTICES": "true"}, True)])
+def test_the_node_listens_to_the_metadata_service_and_its_stages_do_not(
+    tmp_path: Path, board: Board, monkeypatch: pytest.MonkeyPatch, told: dict[str, str], listens: bool
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(SpotWatcher, "look", lambda self: asked.append("look"))
+    monkeypatch.setattr(SpotWatcher, "rebalance", lambda self: None)
+    board.put_job(a_job(heartbeat_seconds=0.05, settings=told))
+    board.put_end(RunEnd(how="done", message="", at=NOW))
+    run_node(board, a_beat(), Place(tmp_path, tmp_path), None, lambda *_: None, lambda _: None)
+    assert bool(asked) is listens
 
 
 def test_a_signal_is_a_notice(tmp_path: Path) -> None:

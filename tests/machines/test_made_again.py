@@ -14,6 +14,7 @@ from nightowl.machines.board import Board
 from nightowl.machines.engine import Remains, RunStatus
 from nightowl.machines.job import Job
 from nightowl.machines.records import LogLine, RunEnd, StageEnd
+from nightowl.machines.spot_site import RentedMachines
 from nightowl.machines.standing import standing
 from nightowl.night.record import Night
 from tasks import machines
@@ -82,11 +83,11 @@ def night(root: Path) -> Night:
 def nodes(night: Night, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Nodes:
     """Its remote is S3 to the order, and a folder here."""
     nodes = Nodes(FolderBucket(tmp_path / "boards"), tmp_path / "remote")
-    monkeypatch.setattr(machines, "open_engine", lambda settings: nodes)
-    monkeypatch.setattr(machines, "board_bucket", lambda address, endpoint: nodes.boards)
-    monkeypatch.setattr(machines, "keep_account", lambda night, board: None)
+    monkeypatch.setattr(RentedMachines, "engine", lambda self: nodes)
+    monkeypatch.setattr(RentedMachines, "boards", lambda self: nodes.boards)
+    monkeypatch.setattr(machines, "keep_account", lambda night, site, board: None)
     place = REMOTE.replace("s3://lines/dvc", str(nodes.remote))
-    monkeypatch.setattr("nightowl.night.order.read_config", lambda checkout: _as(checkout, REMOTE))
+    monkeypatch.setattr("nightowl.machines.spot_site.read_config", lambda checkout: _as(checkout, REMOTE))
     config(night.tree, place)
     return nodes
 

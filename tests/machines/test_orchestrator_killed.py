@@ -15,7 +15,7 @@ import pytest
 
 from nightowl.machines.engine import Engine
 from nightowl.machines.job import Job
-from nightowl.machines.opening import open_engine
+from nightowl.machines.spot_site import RentedMachines
 from nightowl.settings import Settings
 from tests.fake_ec2.api import Call
 from tests.fake_ec2.cloud import FakeEC2
@@ -47,12 +47,12 @@ def briefly(seconds: float) -> None:
 def submit(settings: Settings, job: Job, environment: dict[str, str]) -> None:
     """What the orchestrator's process does."""
     os.environ.update(environment)
-    open_engine(settings).submit(job)
+    RentedMachines(settings).engine().submit(job)
 
 
 def tear_down(settings: Settings, job: Job, environment: dict[str, str]) -> None:
     os.environ.update(environment)
-    open_engine(settings, briefly).tear_down(job.run_id)
+    RentedMachines(settings, briefly).engine().tear_down(job.run_id)
 
 
 def killed_at(world: World, number: int, done: bool, what: object, job: Job) -> bool:
@@ -84,7 +84,7 @@ def killed_at(world: World, number: int, done: bool, what: object, job: Job) -> 
 
 
 def engine(world: World) -> Engine:
-    return open_engine(world.settings(nodes=2), briefly)
+    return RentedMachines(world.settings(nodes=2), briefly).engine()
 
 
 def remains(world: World) -> list[str]:

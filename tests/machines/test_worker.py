@@ -147,6 +147,24 @@ def test_a_stage_that_fails_or_cannot_be_pushed_is_not_done(tree: Tree) -> None:
     assert found.how == "failed" and "could not be pushed" in found.message
 
 
+def test_without_a_remote_nothing_is_pulled_or_pushed(tree: Tree) -> None:
+    tree.write("script", "trains")
+    tree.write("push-code", "1")
+    tree.worker.shares = False
+    tree.worker.begin("train", a_generation(1, "a"), 0)
+    assert tree.ended() == Ended("done", "", True)
+    assert [call.split(" train@demo")[0] for call in tree.calls()] == ["repro --quiet"]
+
+
+def test_what_lasts_here_is_done_though_it_cannot_be_pushed(tree: Tree) -> None:
+    tree.write("script", "trains")
+    tree.write("push-code", "1")
+    tree.worker.lasts = True
+    tree.worker.begin("train", a_generation(1, "a"), 0)
+    assert tree.ended() == Ended("done", "", True)
+    assert "could not be pushed to the DVC remote; they are in the local cache" in tree.said[-1]
+
+
 def test_a_further_host_has_what_it_needs_restored_and_makes_nothing_itself(tree: Tree) -> None:
     tree.write("script", "restores")
     tree.worker.begin("train", a_generation(3, "a", "b"), 1)

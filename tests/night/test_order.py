@@ -11,7 +11,9 @@ from nightowl.errors import DataError, SettingsError, WeightsError
 from nightowl.evaluation.champion import ChampionRecord, write_champion
 from nightowl.files import sha256_bytes, write_record
 from nightowl.machines.board import CODE, Board
+from nightowl.machines.opening import open_site
 from nightowl.machines.records import RunEnd
+from nightowl.machines.site import Site
 from nightowl.night.order import Order, order, place, refuse_unreachable
 from nightowl.night.record import Night
 from nightowl.settings import load_settings
@@ -83,8 +85,14 @@ def a_night(root: Path, base: str | None = None) -> Night:
     )
 
 
+def site_of(root: Path) -> Site:
+    site = open_site(load_settings(root))
+    assert site is not None
+    return site
+
+
 def ordered(night: Night) -> Order:
-    return order(night, ("prepare", "train"), NOW)
+    return order(night, site_of(night.root), ("prepare", "train"), NOW)
 
 
 def test_the_job_says_what_to_do_and_by_when(root: Path) -> None:
@@ -172,15 +180,54 @@ def test_what_machines_cannot_reach_is_refused_before_a_night_begins(
     root: Path, remote: str, source: str, error: type[Exception] | None, message: str
 ) -> None:
     config(root, remote)
-    settings = load_settings(root)
+    settings, site = load_settings(root), site_of(root)
     if error is None:
-        refuse_unreachable(root, "demo", settings, source)
+        refuse_unreachable(site, root, "demo", settings, source)
         return
     with pytest.raises(error, match=message):
-        refuse_unreachable(root, "demo", settings, source)
+        refuse_unreachable(site, root, "demo", settings, source)
 
 
 def test_the_engine_without_machines_is_refused(root: Path) -> None:
     (root / "settings.toml").write_text('engine = "ec2"\n')
     with pytest.raises(SettingsError, match="needs the table"):
-        refuse_unreachable(root, "demo", load_settings(root), None)
+        open_site(load_settings(root))
+
+
+def test_the_engine_local_has_no_nodes(root: Path) -> None:
+    (root / "settings.toml").write_text("")
+    assert open_site(load_settings(root)) is None
+
+
+def test_nodes_of_this_machine_need_no_remote_and_no_address_and_get_the_cache_of_the_night(root: Path) -> None:
+    (root / "settings.toml").write_text('engine = "detached"\nnproc = 2\nsources = {demo = "/data/demo"}\n')
+    config(root, "[core]\n    analytics = false\n")
+    config(root, "[cache]\n    dir = /srv/cache\n", "config.local")  # as the night gave it to its tree
+    refuse_unreachable(site_of(root), root, "demo", load_settings(root), None)
+    (root.parent / "base").write_bytes(b"base")
+    base = BlobStore(root / ".nightowl" / "blobs").put(root.parent / "base")
+    made = ordered(a_night(root, base))
+    assert (made.job.nodes, made.job.nproc, made.job.source) == (1, 2, "/data/demo")
+    assert made.job.environment.here and made.job.blobs == () and made.blobs == {}, "they have the night's own store"
+    assert made.job.settings["NIGHTOWL_HOME"] == str(root / ".nightowl")
+    with tarfile.open(fileobj=io.BytesIO(made.code)) as tar:
+        told = tar.extractfile(".dvc/config")
+        assert told is not None
+        text = told.read().decode()
+    assert "dir = /srv/cache" in text and "no_scm = true" in text and "remote" not in text
+
+
+def test_a_run_is_the_same_whichever_engine_it_is_for(root: Path) -> None:
+    rented = ordered(a_night(root)).job.run_id
+    (root / "settings.toml").write_text('engine = "detached"\nsources = {demo = "/data/demo"}\n')
+    assert ordered(a_night(root)).job.run_id == rented, "it says what is computed, and not where"
+
+
+def test_a_run_whose_hard_end_has_passed_gets_the_files_of_the_next_attempt(root: Path, tmp_path: Path) -> None:
+    made = ordered(a_night(root))
+    board = Board(FolderBucket(tmp_path / "board"), made.job.run_id)
+    place(board, made)
+    board.put_job(made.job)
+    later = made.job.model_copy(update={"submitted_at": made.job.deadline, "deadline": made.job.deadline + timedelta(hours=3)})
+    place(board, Order(later, b"other", b"", {}))
+    assert board.bucket.get(CODE) == b"other", "its nodes compare what they fetch with the job, which is a new one"

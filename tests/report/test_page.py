@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from nightowl.machines.job import Environment
 from nightowl.report.collect import collect
 from nightowl.report.content import ReportContent
 from nightowl.report.page import change, count, duration, figure, moment, plain, render, write_report
@@ -215,6 +216,16 @@ def test_what_rented_machines_did_and_cost_is_said_and_only_of_a_night_that_had_
     night = contents["rented"].facts.model_copy(update={"rented": account.model_copy(update={"goodput": dear})})
     unknown = Page(render(contents["rented"].model_copy(update={"facts": night}))).text
     assert "unknown; at full price 6.46 USD" in unknown and "saved" not in unknown
+
+
+def test_nodes_of_this_machine_cost_no_money(contents: dict[str, ReportContent]) -> None:
+    account = contents["rented"].facts.rented
+    assert account is not None
+    here = account.model_copy(update={"environment": Environment(kind="here"), "full_price": None})
+    night = contents["rented"].facts.model_copy(update={"rented": here})
+    text = Page(render(contents["rented"].model_copy(update={"facts": night}))).text
+    assert "Nodes of this machine" in text and "Node hours" in text and "5 h 06 min" in text
+    assert "Rented machines" not in text and "USD" not in text and "paid" not in text and "spot" not in text
 
 
 def test_a_dirty_tree_is_said(contents: dict[str, ReportContent]) -> None:

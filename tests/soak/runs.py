@@ -111,8 +111,8 @@ class LocalRun:
         self.until("the end", lambda: self.board.end() is not None)
         end = self.board.end()
         assert end is not None and end.how == "done", f"{end}\n{self.log()}"
-        self.until("its nodes to leave", lambda: self.engine.tear_down(self.id).nothing, renewing=False)
         (weights,) = {sha256_file(path) for path in self.folder.glob("nodes/*/*/tree/out/demo/train/best.pt")}
+        self.until("its nodes to leave", lambda: self.engine.tear_down(self.id).nothing, renewing=False)
         return weights
 
     def leader(self) -> NodeBeat | None:

@@ -11,10 +11,10 @@ from nightowl.machines.archive import code_archive
 from nightowl.machines.board import CODE, LOCK, Board, board_bucket
 from nightowl.machines.follow import Follower
 from nightowl.machines.job import Environment, Job, run_id_of
-from nightowl.machines.opening import open_engine
 from nightowl.machines.price import Prices
 from nightowl.machines.reach import cache_config, settings_there
 from nightowl.machines.records import NodeBeat
+from nightowl.machines.spot_site import RentedMachines
 from nightowl.night.checkout import snapshot
 from tests.datasets import a_dataset, write_yolo_dataset
 from tests.fake_ec2.world import World
@@ -31,7 +31,7 @@ class SpotRun:
         self._settings = world.settings(nodes=nodes, **machines).model_copy(
             update={"device": "cpu", "num_workers": 0, "checkpoint_every_seconds": 1.0}
         )
-        self.engine = open_engine(self._settings)
+        self.engine = RentedMachines(self._settings).engine()
         self.id = run_id_of("demo", str(folder), "c", "p")
         self.board = Board(board_bucket(world.board, world.cloud.endpoint), self.id)
         self.said: list[str] = []

@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 from nightowl.cli import app
 from nightowl.cloud.ec2_session import Aws
 from nightowl.errors import StageFailed
-from nightowl.machines.opening import open_engine
 from nightowl.machines.reaper import reap
 from nightowl.machines.spot import SpotEngine
+from nightowl.machines.spot_site import RentedMachines
 from nightowl.settings import Settings
 from tasks.reaping import reap_overdue
 from tests.machines.spot.account import RUN, Account, client, job
@@ -87,7 +87,8 @@ def test_policies_are_written_with_what_is_known(account: Account, tmp_path: Pat
 
 def test_the_engine_opens_by_the_settings_alone(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the user-data that nodes really get, the board in S3, and the preflight before anything is created."""
-    engine = open_engine(Settings(engine="ec2", machines=account.settings, checkpoints="s3://factory/checkpoints"))
+    settings = Settings(engine="ec2", machines=account.settings, checkpoints="s3://factory/checkpoints")
+    engine = RentedMachines(settings).engine()
     assert isinstance(engine, SpotEngine)
     engine._now = lambda: account.now
     engine.submit(job())
