@@ -102,6 +102,21 @@ def test_what_was_made_is_here_exactly_and_what_was_deleted_is_told_and_can_be_m
     assert (bare.out("train") / "seconds").read_text() != seconds
 
 
+def test_without_a_remote_the_cache_that_nodes_and_night_share_has_it_or_lacks_it(tmp_path: Path) -> None:
+    node = a_tree(tmp_path / "node", "nowhere")
+    config(node.root, "[core]\n    no_scm = true\n")
+    assert dvc(node, "repro", "--quiet", "train@demo") == 0
+    lock = (node.root / "dvc.lock").read_text()
+    board = Board(FolderBucket(tmp_path / "board"), RUN)
+    board.put_stage_end(StageEnd(stage="train", executed=True, seconds=1, instance="i-1", generation=1, lock=lock, at=NOW))
+    night, cache = a_tree(tmp_path / "night", "nowhere"), node.root / ".dvc" / "cache"
+    config(night.root, f"[core]\n    no_scm = true\n[cache]\n    dir = {cache}\n")
+    assert fetch(board, night) is None
+    assert dvc(night, "repro", "--quiet", "train@demo", ONLY_RESTORE="1") == 0
+    shutil.rmtree(cache / "files")
+    assert fetch(board, night) == f"DVC's cache {cache} lacks what train made"
+
+
 def test_one_object_that_is_gone_or_damaged_is_enough(tmp_path: Path) -> None:
     remote = tmp_path / "remote"
     node = a_tree(tmp_path / "node", remote)

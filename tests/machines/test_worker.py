@@ -152,7 +152,7 @@ def test_without_a_remote_nothing_is_pulled_or_pushed(tree: Tree) -> None:
     tree.write("push-code", "1")
     tree.worker.shares = False
     tree.worker.begin("train", a_generation(1, "a"), 0)
-    assert tree.ended() == Ended("done", "", True)
+    assert tree.ended() == Ended("done", "", True, "what was made")
     assert [call.split(" train@demo")[0] for call in tree.calls()] == ["repro --quiet"]
 
 
@@ -161,7 +161,7 @@ def test_what_lasts_here_is_done_though_it_cannot_be_pushed(tree: Tree) -> None:
     tree.write("push-code", "1")
     tree.worker.lasts = True
     tree.worker.begin("train", a_generation(1, "a"), 0)
-    assert tree.ended() == Ended("done", "", True)
+    assert tree.ended() == Ended("done", "", True, "what was made")
     assert "could not be pushed to the DVC remote; they are in the local cache" in tree.said[-1]
 
 
