@@ -233,8 +233,9 @@ class Node:
         """Of the training that this node leads; of one that is over, what was told last stays."""
         if not self._working() or self._given is None or not self._given.leads_training:
             return {}
-        steps = self._worker.steps()
-        return {"step": self._worker.committed(), "taken": steps.last if steps else None}
+        committed, steps = self._worker.committed(), self._worker.steps()
+        taken = None if steps is None else max(steps.last, committed or 0)  # it is noted a moment after it was taken
+        return {"step": committed, "taken": taken}
 
     def _tell(self, said: str) -> None:
         if said and said != self._said:
