@@ -63,7 +63,7 @@ def test_nights_on_machines_ship_what_was_made_there_and_leave_none(rented: Rent
     assert world.cloud.instances == {} and "DescribeAutoScalingGroups" not in {call.action for call in world.cloud.calls}
     source = ("--source", f"s3://{world.bucket}/boards")
     printed = checkout.check("nightowl", "night", "demo", *source, **rented.there)
-    assert "asking for 1 machine(s) for prepare, train, evaluate, export" in printed
+    assert "asking for 1 node(s) for prepare, train, evaluate, export" in printed
     assert "train: done" in printed and "train@demo: restored from the cache" in printed and "gate@demo: done" in printed
     assert "demo@champion is version 1" in printed and "machine hours" in printed
     assert rented.remains() == [] and world.cloud.alive() == []
@@ -72,7 +72,7 @@ def test_nights_on_machines_ship_what_was_made_there_and_leave_none(rented: Rent
     (account,) = (checkout.root / ".nightowl" / "nights" / "demo").glob("*/machines.json")
     assert json.loads(account.read_text())["goodput"]["num_machines"] == 1
     judged = checkout.check("nightowl", "retrain", "demo", **rented.there)
-    assert "asking for 1 machine(s)" in judged and len(world.cloud.ended) == 2, "there is a champion to be judged against now"
+    assert "asking for 1 node(s)" in judged and len(world.cloud.ended) == 2, "there is a champion to be judged against now"
     assert "demo@champion is version" in judged and rented.remains() == []
     for known in (checkout.root / ".nightowl", checkout.root / ".dvc" / "cache"):
         shutil.rmtree(known)
