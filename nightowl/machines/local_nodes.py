@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from nightowl.files import sha256_bytes, write_atomic
@@ -73,7 +74,8 @@ class LocalNodes:
         """Wait for the nodes to leave, and kill those that do not in time, with what they began; returns what is left."""
         self._until_gone(run_id, patience_seconds)
         for pid in self.alive(run_id):
-            os.killpg(pid, signal.SIGKILL)  # a stage ends with the node that began it
+            with suppress(ProcessLookupError):
+                os.killpg(pid, signal.SIGKILL)  # a stage ends with the node that began it
         self._until_gone(run_id, _KILLED_SECONDS)
         self._children = [child for child in self._children if child.poll() is None]
         return self.alive(run_id)
