@@ -13,14 +13,15 @@ import pytest
 from tests.end_to_end.checkouts import TINY, Checkout, clone
 from tests.end_to_end.test_interrupt import flow_of, processes_in, rest_of, started, until_line
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 EPOCHS = 40
 
 
 @pytest.fixture
 def checkout(tmp_path: Path, prefect_home: Path, api: str) -> Iterator[Checkout]:
     """Without a DVC remote; whatever still works in it afterwards is killed."""
-    checkout = replace(clone(tmp_path / "nightowl", prefect_home, TINY.replace("epochs: 1", f"epochs: {EPOCHS}")), api=api)
+    tiny = TINY.replace("epochs: 1", f"epochs: {EPOCHS}")
+    checkout = replace(clone(tmp_path / "nightowl", prefect_home, tiny), api=api, night_seconds=900)
     (checkout.root / "settings.toml").write_text('engine = "detached"\n')
     yield checkout
     for pid in processes_in(checkout.root):
@@ -33,7 +34,7 @@ def node_of(checkout: Checkout) -> int:
 
 
 def until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while not holds():
         assert time.monotonic() < deadline
         time.sleep(0.2)
