@@ -147,11 +147,32 @@ def test_that_environment_has_nothing_else(site: Path) -> None:
     assert json.loads(done.stdout) == []
 
 
-def test_it_scales_as_opencv_does_to_one_level() -> None:
-    image = np.random.default_rng(1).integers(0, 256, (37, 53, 3), np.uint8)
-    for width, height in ((96, 67), (20, 14), (53, 37), (1, 96)):
-        theirs = cv2.resize(image, (width, height), interpolation=cv2.INTER_LINEAR).astype(int)
-        assert np.abs(run_model.resized(image, width, height) - theirs).max() <= 1
+def test_it_scales_as_opencv_does_to_the_bit() -> None:
+    draw = np.random.default_rng(1)
+    sizes = [
+        (37, 53, 96, 67),
+        (37, 53, 20, 14),
+        (37, 53, 53, 37),
+        (37, 53, 1, 96),
+        (1, 1, 5, 7),
+        *draw.integers(1, 300, (200, 4)),
+    ]
+    for height, width, to_width, to_height in np.array(sizes).tolist():
+        image = draw.integers(0, 256, (height, width, 3), np.uint8)
+        theirs = cv2.resize(image, (to_width, to_height), interpolation=cv2.INTER_LINEAR)
+        assert np.array_equal(run_model.resized(image, to_width, to_height), theirs), (height, width, to_width, to_height)
+
+
+def test_called_with_images_it_says_what_it_finds_a_line_each(site: Path, tmp_path: Path) -> None:
+    export_onnx(tiny_module(), a_card(None), 17, tmp_path / "model.onnx")
+    (tmp_path / "run_model.py").write_bytes(Path(run_model.__file__).read_bytes())
+    image = an_image(tmp_path / "image.png", 150, 110)
+    (ours,) = predict(OnnxRunner(tmp_path / "model.onnx", threads=1), "m", [image]).images
+    code = "import runpy, sys\nsys.argv = ['run_model.py', 'image.png']\nrunpy.run_path('run_model.py', run_name='__main__')"
+    said = json.loads(run_there(code, tmp_path, site))
+    assert said["image"] == "image.png" and ours.detections
+    found = [(row["class"], pytest.approx(row["confidence"], abs=1e-4)) for row in said["detections"]]
+    assert found == [(each.class_name, each.confidence) for each in ours.detections], "scaled, and the same all the same"
 
 
 def test_a_model_that_says_nan_is_broken_and_not_an_empty_image(tmp_path: Path) -> None:
