@@ -145,10 +145,17 @@ def unpack(archive: Path, tree: Path) -> None:
 
 def run(*words: object) -> None:
     """Run a command. Raises RuntimeError with what it said to that, at its beginning and its end."""
-    done = subprocess.run([str(word) for word in words], stderr=subprocess.PIPE, text=True, errors="replace", check=False)
-    print(done.stderr, end="", flush=True)
+    done = subprocess.run(
+        [str(word) for word in words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,  # in the order in which it came: venv complains to its output
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    print(done.stdout, end="", flush=True)
     if done.returncode != 0:
-        said = " ".join(done.stderr.split())
+        said = " ".join(done.stdout.split())
         said = said if len(said) <= 2 * _SAID else f"{said[:_SAID]} … {said[-_SAID:]}"
         raise RuntimeError(f"{words[0]} ended with exit code {done.returncode}: {said}")
 
