@@ -1,14 +1,16 @@
 """How far FP32, FP16 and INT8 lie from the trained model, how long parity takes, and how fast each artefact is.
 
 `python -m benchmarks.export ROOT DETECTOR`: ROOT is a checkout in which the stages up to evaluate have run, as a night leaves
-it. Each precision is made and held as the stage export does it, with NMS outside and inside the file; INT8 also with asymmetric
-activations, which TensorRT does not take, with its head quantised, and calibrated otherwise. Then .pt, ONNX and OpenVINO in all
-precisions are timed in turns on one core. Prints the figures of export.md; `--speed` the last part alone.
+it. Each precision is made and held as the stage export does it, with NMS outside and inside the file; INT8 also with nothing
+clipped, with asymmetric activations, which TensorRT does not take, with its head quantised, and calibrated on few images. Then
+.pt, ONNX and OpenVINO in all precisions are timed in turns on one core. Prints the figures of export.md; with `--speed` those
+of the last part alone.
 """
 
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -87,9 +89,11 @@ def _times(trained: Trained, export: ExportParams, scratch: Path) -> None:
 def _others(trained: Trained, export: ExportParams) -> Iterator[tuple[str, onnx.ModelProto]]:
     head = [last_module(trained.graph.graph)]
     few = export.model_copy(update={"calibration_images": 8})
-    yield "int8, asymmetric", int8(trained.graph, calibration_inputs(trained, export), head, symmetric=False)
-    yield "int8, calibrated on 8 images", int8(trained.graph, calibration_inputs(trained, few), head)
-    yield "int8, its head quantised", int8(trained.graph, calibration_inputs(trained, export), [])
+    graph, images, percent = trained.graph, partial(calibration_inputs, trained), export.calibration_percent
+    yield "int8, nothing clipped", int8(graph, images(export), head, 100)
+    yield "int8, asymmetric", int8(graph, images(export), head, percent, symmetric=False)
+    yield "int8, calibrated on 8 images", int8(graph, images(few), head, percent)
+    yield "int8, its head quantised", int8(graph, images(export), [], percent)
 
 
 def _show(name: str, attempt: Attempt) -> None:

@@ -111,6 +111,9 @@ class ExportParams(Section):
         True, description="after the precisions named; false: one of those named, or the version is refused"
     )
     calibration_images: Annotated[int, Field(ge=1, le=100_000)] = Field(500, description="of train, for int8; or all there are")
+    calibration_percent: Annotated[float, Field(ge=90, le=100)] = Field(
+        99.99, description="of the values of each tensor on those images, by magnitude, that int8 does not clip; 100: none is"
+    )
     nms_in_graph: bool = Field(False, description="the file thins overlapping boxes itself and says (B, max_detections, 6)")
     limits: LimitsParams = LimitsParams()
 

@@ -36,6 +36,12 @@ def float_tensors(model: onnx.ModelProto) -> list[str]:
     return [name for name in names if known.get(name) == onnx.TensorProto.FLOAT]
 
 
+def float_constants(model: onnx.ModelProto) -> list[str]:
+    """The outputs of the constant nodes that are float32."""
+    constants = [(node.output[0], node.attribute[0].t) for node in model.graph.node if node.op_type == "Constant"]
+    return [name for name, value in constants if value.data_type == onnx.TensorProto.FLOAT]
+
+
 def with_outputs(model: onnx.ModelProto, names: Iterable[str]) -> onnx.ModelProto:
     """A copy that also says the tensors `names`, all float32."""
     ours = onnx.ModelProto()

@@ -25,12 +25,12 @@ def calibration_images(trained: Trained, export: ExportParams) -> tuple[Image, .
 
 
 def make(precision: Precision, trained: Trained, export: ExportParams, path: Path) -> None:
-    """Write the model in `precision` to `path`, with its card. Raises StageFailed when INT8 has no image to calibrate on."""
+    """Write the model in `precision` to `path`, with its card. Raises StageFailed when INT8 cannot be calibrated."""
     model = trained.graph
     if precision == "fp16":
         model = half(model)
     if precision == "int8":
-        model = int8(model, calibration_inputs(trained, export), [last_module(model.graph)])
+        model = int8(model, calibration_inputs(trained, export), [last_module(model.graph)], export.calibration_percent)
     if _thins(trained, export):
         model = with_nms(model, trained.card.limits)
     write_model(model, card_of(precision, trained, export), path)

@@ -191,7 +191,7 @@ def test_an_overflow_of_fp16_in_one_layer_is_refused_though_the_file_runs_well_h
 
 
 def test_int8_with_its_head_quantised_is_refused(trained: Trained, tmp_path: Path) -> None:
-    whole = int8(graph(), iter(trained.inputs), [])
+    whole = int8(graph(), iter(trained.inputs), [], 100)
     attempt = held(trained, whole, tmp_path / "m.onnx", as_="int8")
     assert "mAP50-95 gap on test" in failed(attempt)
     assert attempt.drift is not None and attempt.drift.module == "/model.2"

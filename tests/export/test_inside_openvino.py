@@ -81,7 +81,7 @@ def test_the_first_layer_of_openvinos_form_that_drifts_is_named(
 
 
 def test_int8_with_its_head_quantised_drifts_there_on_openvino_too(trained: Trained, tmp_path: Path) -> None:
-    attempt = held(int8(graph(), iter(trained.inputs), []), trained, tmp_path, "int8")
+    attempt = held(int8(graph(), iter(trained.inputs), [], 100), trained, tmp_path, "int8")
     assert attempt.drift is not None and attempt.drift.module == "/model.2"
 
 
@@ -106,7 +106,7 @@ def test_every_tensor_of_the_graph_is_there_by_its_name_with_the_onnxs_values(
     precision: Precision, share: float, export: ExportParams, trained: Trained, tmp_path: Path
 ) -> None:
     head = [last_module(graph().graph)]
-    model = {"fp32": graph, "fp16": lambda: half(graph()), "int8": lambda: int8(graph(), iter(trained.inputs), head)}[
+    model = {"fp32": graph, "fp16": lambda: half(graph()), "int8": lambda: int8(graph(), iter(trained.inputs), head, 100)}[
         precision
     ]()
     names = float_tensors(graph())

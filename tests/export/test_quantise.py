@@ -21,7 +21,7 @@ def images(num: int = 4) -> Iterator[NDArray[np.float32]]:
 
 @cache
 def quantised() -> onnx.ModelProto:
-    return int8(tiny_graph(), images(), [last_module(tiny_graph().graph)])
+    return int8(tiny_graph(), images(), [last_module(tiny_graph().graph)], 99.99)
 
 
 def test_the_last_module_is_the_head() -> None:
@@ -53,10 +53,10 @@ def test_its_card_travels_and_its_zero_points_are_zero_as_tensorrt_wants() -> No
 
 
 def test_equal_images_give_equal_bytes() -> None:
-    again = int8(tiny_graph(), images(), [last_module(tiny_graph().graph)])
+    again = int8(tiny_graph(), images(), [last_module(tiny_graph().graph)], 99.99)
     assert again.SerializeToString(deterministic=True) == quantised().SerializeToString(deterministic=True)
 
 
 def test_without_an_image_there_is_nothing_to_calibrate_on() -> None:
     with pytest.raises(StageFailed, match="found none in train"):
-        int8(tiny_graph(), iter(()), [])
+        int8(tiny_graph(), iter(()), [], 100)
