@@ -11,14 +11,19 @@ from nightowl.errors import UserError
 if TYPE_CHECKING:
     from nightowl.registry.record import BundleRecord
 
-NAMED = re.compile(r"(?P<detector>[a-z0-9][a-z0-9_-]*)@(?P<version>[A-Za-z0-9_-]+)")
+NAMED = re.compile(r"(?P<detector>[a-z0-9][a-z0-9_-]*)(@(?P<version>[A-Za-z0-9_-]+))?")
 
 FORMATS = {"onnx": ".onnx", "openvino": ".xml", "tensorrt": ".engine"}
 
 
 def predict(
-    images: Annotated[list[Path], typer.Argument(help="images to look at")],
-    model: Annotated[str, typer.Option(help="NAME@champion, NAME@7, or a file: .onnx, .xml (OpenVINO), .engine (TensorRT)")],
+    images: Annotated[list[Path], typer.Argument(help="images, or folders of images")],
+    model: Annotated[
+        str,
+        typer.Option(
+            help="NAME (its champion), NAME@7, a bundle's folder, or a file: .onnx, .xml (OpenVINO), .engine (TensorRT)"
+        ),
+    ],
     output: Annotated[Path, typer.Option(help="folder for drawn images and predictions.json")] = Path("predictions"),
     confidence: Annotated[
         float | None, typer.Option(help="from where a detection counts, 0 to 1; default: the model's operating point")
@@ -32,18 +37,20 @@ def predict(
     from nightowl.export.artefact import open_artefact
 
     _check(images, output)
-    result = run(open_artefact(resolve_model(model, model_format)), model, images, confidence, output)
+    path, name = resolve_model(model, model_format)
+    result = run(open_artefact(path), name, images, confidence, output)
     for image in result.images:
         found = image.error if image.detections is None else _summary([d.class_name for d in image.detections])
         print(found if image.error else f"{image.image}: {found}")
     print(f"drawn images and predictions.json are in {output}")
     if result.num_failed:
-        print(f"{result.num_failed} of {len(images)} images could not be read")
+        print(f"{result.num_failed} of {len(result.images)} images could not be read")
         raise typer.Exit(UserError.exit_code)
 
 
-def resolve_model(model: str, model_format: str | None = None) -> Path:
-    """The file that `model` names: a file, or a registered version in a format, fetched to the home once.
+def resolve_model(model: str, model_format: str | None = None) -> tuple[Path, str]:
+    """The file that `model` names, and its name in records, which is that of one version: a file, one in a bundle's folder, or
+    a registered version in a format, fetched to the home once.
 
     Raises:
         UserError: when it is neither, or has not that format; RegistryError when there is no such version.
@@ -53,29 +60,38 @@ def resolve_model(model: str, model_format: str | None = None) -> Path:
     if model.endswith(tuple(FORMATS.values())):
         if model_format is not None and not model.endswith(FORMATS[model_format]):
             raise UserError(f"--format {model_format}: {model} is another; leave --format out for a file")
-        return Path(model)
+        return Path(model), model
+    if (Path(model) / "record.json").is_file():
+        path = Path(model) / f"model{FORMATS[model_format or 'onnx']}"
+        if not path.is_file():
+            raise UserError(f"--model {model}: this bundle has no {path.name}")
+        return path, str(path)
     named = NAMED.fullmatch(model)
     if named is None:
         raise UserError(
-            f"--model {model}: expected NAME@champion, NAME@7 (a version), or a path that ends in {', '.join(FORMATS.values())}"
+            f"--model {model}: expected NAME@champion, NAME@7 (a version), the folder of a bundle, or a path that ends in "
+            f"{', '.join(FORMATS.values())}"
         )
-    return _registered(named["detector"], named["version"], model_format or "onnx")
+    return _registered(named["detector"], named["version"] or "champion", model_format or "onnx")
 
 
-def _registered(detector: str, alias: str, model_format: str) -> Path:
+def _registered(detector: str, alias: str, model_format: str) -> tuple[Path, str]:
     from nightowl.commands.place import settings_here
+    from nightowl.export.engine_record import read_fingerprint
     from nightowl.night.engine import engine_path, fetch_bundle
     from nightowl.registry.store import open_registry
 
+    machine = read_fingerprint()[0] if model_format == "tensorrt" else None  # refused at once where there is none
     settings = settings_here()
     registry = open_registry(settings)
     info = registry.version(detector, alias)
-    if model_format == "tensorrt":
-        return engine_path(settings, detector, info.version)
+    name = f"{detector}@{info.version}"
+    if machine is not None:
+        return engine_path(settings, detector, info.version, machine), name
     path = fetch_bundle(registry, settings, info) / f"model{FORMATS[model_format]}"
     if not path.is_file():
         raise UserError(f"{detector} version {info.version} has no {model_format}: {_why_not(info.record, model_format)}")
-    return path
+    return path, name
 
 
 def _why_not(record: "BundleRecord", model_format: str) -> str:
@@ -87,7 +103,6 @@ def _why_not(record: "BundleRecord", model_format: str) -> str:
 def _check(images: list[Path], output: Path) -> None:
     """Everything that can be seen wrong before a model is loaded, all at once. Raises UserError."""
     faults = [f"{path}: no such image" for path in images if not path.exists()]
-    faults += [f"{path}: a folder; name the images in it, for instance {path}/*.jpg" for path in images if path.is_dir()]
     if output.exists() and not output.is_dir():
         faults.append(f"--output {output}: expected a folder, found a file")
     if faults:

@@ -7,12 +7,14 @@ An image that cannot be read is said and does not stop the others.
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import ValidationError
 
-from nightowl.data.images import load_bgr
+from nightowl.data.images import IMAGE_SUFFIXES, load_bgr
 from nightowl.errors import DataError, StorageError, UserError
 from nightowl.evaluation.detect import finish, merged, model_of, views_of
 from nightowl.evaluation.draw import DrawnBox, class_colour, draw_boxes
@@ -43,8 +45,18 @@ class Prediction(Record):
     error: str | None = None
 
 
+class Target(NamedTuple):
+    """Where an image is drawn: a file `name` in `folder`."""
+
+    folder: Path
+    name: str
+
+
 class Predictions(Record):
-    """A run of `nightowl predict`: the model, the thresholds in force (one a class, in order), and what was found."""
+    """A run of `nightowl predict`: the model, the thresholds in force (one a class, in order), and what was found.
+
+    `drawn` of an image is relative to the folder of this record.
+    """
 
     model: str
     weights_sha256: str
@@ -60,17 +72,20 @@ class Predictions(Record):
 def predict(
     runner: ShippedRunner, name: str, paths: Sequence[Path], confidence: float | None = None, output: Path | None = None
 ) -> Predictions:
-    """Detections on each image; with `output`, drawn images and `predictions.json` go there.
+    """Detections on each image, and on those in each folder; with `output`, drawn images and `predictions.json` go there, in
+    place of those of an earlier run.
 
     Args:
         runner: the model; `name` is what it is called in the record.
         confidence: from where a detection counts; None takes the model's own operating point.
 
     Raises:
-        UserError: when neither `confidence` nor the model says from where a detection counts.
+        UserError: when neither `confidence` nor the model says from where a detection counts; for a folder without images.
     """
     thresholds = _thresholds(runner, name, confidence)
-    targets = _targets(paths, output)
+    targets = _targets(images_in(paths, output), output)
+    if output is not None:
+        _remove_earlier(output)
     images = [_one(runner, path, thresholds, target) for path, target in track(targets, "predict")]
     model = runner.card.model
     result = Predictions(
@@ -108,7 +123,7 @@ def _thresholds(runner: ShippedRunner, name: str, confidence: float | None) -> N
     return thresholds
 
 
-def _one(runner: ShippedRunner, path: Path, thresholds: NDArray[np.float32], target: Path | None) -> Prediction:
+def _one(runner: ShippedRunner, path: Path, thresholds: NDArray[np.float32], target: Target | None) -> Prediction:
     try:
         image = load_bgr(path)
     except DataError as error:
@@ -121,27 +136,55 @@ def _one(runner: ShippedRunner, path: Path, thresholds: NDArray[np.float32], tar
     ]
     drawn = None if target is None else _draw(image, found, classes, target)
     height, width = image.shape[:2]
-    return Prediction(image=str(path), width=width, height=height, detections=tuple(detections), drawn=drawn and drawn.name)
+    return Prediction(image=str(path), width=width, height=height, detections=tuple(detections), drawn=drawn)
 
 
-def _draw(image: NDArray[np.uint8], found: Found, classes: tuple[str, ...], target: Path) -> Path:
+def _draw(image: NDArray[np.uint8], found: Found, classes: tuple[str, ...], target: Target) -> str:
     boxes = [
         DrawnBox((box[0], box[1], box[2], box[3]), f"{classes[class_id]} {score:.2f}", class_colour(class_id))
         for box, score, class_id in zip(*(part.tolist() for part in found), strict=True)
     ]
     encoded, content = cv2.imencode(".jpg", draw_boxes(image, boxes), [cv2.IMWRITE_JPEG_QUALITY, 92])
     if not encoded:
-        raise StorageError(f"{target}: the drawn image could not be encoded as JPEG")
-    write_atomic(target, content.tobytes())
-    return target
+        raise StorageError(f"{target.name}: the drawn image could not be encoded as JPEG")
+    write_atomic(target.folder / target.name, content.tobytes())
+    return target.name
 
 
-def _targets(paths: Sequence[Path], output: Path | None) -> list[tuple[Path, Path | None]]:
+def images_in(paths: Sequence[Path], output: Path | None = None) -> list[tuple[Path, str]]:
+    """Each image with the name that its drawing begins with: of a folder those at any depth, by their path in it. What lies in
+    `output` is none. Raises UserError for a folder without images."""
+    found: list[tuple[Path, str]] = []
+    for path in paths:
+        if not path.is_dir():
+            found.append((path, path.name))
+            continue
+        inside = [each for each in sorted(path.rglob("*")) if each.suffix.lower() in IMAGE_SUFFIXES and each.is_file()]
+        inside = [each for each in inside if output is None or not each.resolve().is_relative_to(output.resolve())]
+        if not inside:
+            raise UserError(f"{path}: no image in this folder; images end in {', '.join(sorted(IMAGE_SUFFIXES))}")
+        found += [(each, each.relative_to(path).as_posix()) for each in inside]
+    return found
+
+
+def _targets(images: Sequence[tuple[Path, str]], output: Path | None) -> list[tuple[Path, Target | None]]:
     """Where each image is drawn: NAME.detections.jpg, numbered where two images share a name; never onto an input."""
     seen: Counter[str] = Counter()
-    targets: list[tuple[Path, Path | None]] = []
-    for path in paths:
-        seen[path.name] += 1
-        number = f".{seen[path.name]}" if seen[path.name] > 1 else ""
-        targets.append((path, output and output / f"{path.name}{number}.detections.jpg"))
+    targets: list[tuple[Path, Target | None]] = []
+    for path, name in images:
+        seen[name] += 1
+        number = f".{seen[name]}" if seen[name] > 1 else ""
+        target = None if output is None else Target(output, f"{name}{number}.detections.jpg")
+        targets.append((path, target))
     return targets
+
+
+def _remove_earlier(output: Path) -> None:
+    """Drawings that an earlier run left in `output`, as its record names them."""
+    try:
+        earlier = Predictions.model_validate_json((output / "predictions.json").read_bytes())
+    except (FileNotFoundError, ValidationError):
+        return
+    for image in earlier.images:
+        if image.drawn and not {"..", ""} & set(image.drawn.split("/")) and image.drawn.endswith(".detections.jpg"):
+            (output / image.drawn).unlink(missing_ok=True)

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from nightowl.errors import RegistryError
+from nightowl.errors import RegistryError, did_you_mean
 from nightowl.files import sha256_file
 from nightowl.registry.connect import connect, explained, holding, sqlite_path, sqlite_uri, without_password
 from nightowl.registry.decisions import reference_of
@@ -108,7 +108,11 @@ class Registry:
             found = self._numbered(detector, number)
             if model and found:
                 return infos_of(model, [found])[0]
-        known = ", ".join(info.version for info in self.versions(detector)) or "none"
+        known = ", ".join(info.version for info in self.versions(detector))
+        if not known:
+            others = self.detectors()
+            near = did_you_mean(detector, others) or f"; there are: {', '.join(others) or 'none'}"
+            raise RegistryError(f"no detector '{detector}' has a registered version{near}")
         wanted = version_or_alias if version_or_alias in (CHAMPION, REFERENCE) else f"version {version_or_alias!r}"
         raise RegistryError(f"{detector}: no {wanted}; versions: {known}; see: nightowl models {detector}")
 

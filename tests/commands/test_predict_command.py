@@ -51,14 +51,13 @@ def test_an_unreadable_image_exits_2_after_the_others(onnx: Path, image: Path, t
 
 
 def test_paths_are_checked_before_the_model_is_loaded(image: Path, tmp_path: Path) -> None:
-    missing = [str(tmp_path / "a.png"), str(tmp_path), str(tmp_path / "b.png")]
+    missing = [str(tmp_path / "a.png"), str(tmp_path / "b.png")]
     result = CliRunner().invoke(app, [*missing, "--model", "none.onnx", "--output", str(image)])
     assert isinstance(result.exception, UserError)
     lines = str(result.exception).splitlines()
     assert [line.split(": ")[1].split(";")[0] for line in lines] == [
         "no such image",
         "no such image",
-        "a folder",
         "expected a folder, found a file",
     ]
 
@@ -69,7 +68,15 @@ def test_a_model_that_is_not_there_leaves_nothing_behind(image: Path, tmp_path: 
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("model", ["demo", "demo@", "@champion", "../x@1", "demo@1/2", "best.pt"])
+@pytest.mark.parametrize("model", ["Demo", "demo@", "@champion", "../x@1", "demo@1/2", "best.pt"])
 def test_a_name_of_another_form_is_refused(model: str) -> None:
     with pytest.raises(UserError, match="expected NAME@champion, NAME@7"):
         resolve_model(model)
+
+
+def test_a_bundles_folder_names_the_model_in_it(onnx: Path, tmp_path: Path) -> None:
+    (tmp_path / "record.json").write_text("{}")
+    (tmp_path / "model.onnx").write_bytes(onnx.read_bytes())
+    assert resolve_model(str(tmp_path)) == (tmp_path / "model.onnx", str(tmp_path / "model.onnx"))
+    with pytest.raises(UserError, match=r"this bundle has no model\.xml"):
+        resolve_model(str(tmp_path), "openvino")

@@ -66,6 +66,33 @@ def test_images_of_one_name_are_drawn_beside_each_other(runner: OnnxRunner, imag
     assert [one.drawn for one in result.images] == ["board.png.detections.jpg", "board.png.2.detections.jpg"]
 
 
+def test_a_folder_stands_for_the_images_in_it_and_its_layout_is_kept(runner: OnnxRunner, image: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "line"
+    for lot in ("a", "b"):
+        (folder / lot).mkdir(parents=True)
+        (folder / lot / image.name).write_bytes(image.read_bytes())
+    (folder / "notes.txt").write_text("no image")
+    output = folder / "found"
+    for _ in range(2):
+        result = predict(runner, "m", [folder], output=output)
+        drawn = [one.drawn for one in result.images]
+        assert drawn == ["a/board.png.detections.jpg", "b/board.png.detections.jpg"], "what it drew itself is no image of it"
+        assert all((output / str(name)).is_file() for name in drawn)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UserError, match="empty: no image in this folder"):
+        predict(runner, "m", [tmp_path / "empty"])
+
+
+def test_drawings_of_an_earlier_run_do_not_stay_beside_the_record_of_this_one(
+    runner: OnnxRunner, image: Path, tmp_path: Path
+) -> None:
+    output, kept = tmp_path / "out", tmp_path / "out" / "mine.detections.jpg"
+    predict(runner, "m", [image, image], output=output)
+    kept.write_bytes(b"of the user")
+    predict(runner, "m", [image], output=output)
+    assert sorted(path.name for path in output.iterdir()) == ["board.png.detections.jpg", kept.name, "predictions.json"]
+
+
 @pytest.mark.parametrize("confidence", [-0.1, 0.0, 1.5])
 def test_a_confidence_that_means_nothing_is_refused(runner: OnnxRunner, image: Path, confidence: float) -> None:
     with pytest.raises(UserError, match=r"--confidence must lie from 0\.001"):

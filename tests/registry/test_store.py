@@ -187,7 +187,7 @@ def test_an_unknown_version_names_those_that_exist(registry: Registry, tmp_path:
         registry.promote("demo", "7", "a typing error", by="tester")
     with pytest.raises(RegistryError, match="demo: no version '99999999999999999999'; versions: 1, 2"):
         registry.version("demo", "99999999999999999999")
-    with pytest.raises(RegistryError, match="nothing: no version '1'; versions: none"):
+    with pytest.raises(RegistryError, match="no detector .nothing. has a registered version; there are: demo"):
         registry.record("nothing", "1")
 
 
