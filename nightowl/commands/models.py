@@ -1,6 +1,7 @@
 """`nightowl models`, `promote`, `rollback` and `reference`: what the registry holds, and who is champion."""
 
 import json
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -43,6 +44,8 @@ def models(
         what = f"{name} has no registered version" if name else "no detector has a registered version"
         print(f"{what} in {registry.describe()}; a night makes one: nightowl night {name or 'NAME'}")
         return
+    if not sys.stdout.isatty():
+        print("\t".join(("detector", *_HEADER)))
     for detector, rows in found.items():
         _show(detector, *rows, engines)
 

@@ -221,6 +221,7 @@ def _record(files: BundleFiles, facts: NightFacts, params: Params) -> BundleReco
         map50=metrics.map50,
         map50_95=metrics.map50_95,
         verdict=verdict.outcome,
+        verdict_sentence=verdict.sentence,
         spending=verdict.spending,
         reference_version=verdict.reference_version,
         renews_reference=verdict.renews_reference,

@@ -41,6 +41,7 @@ class BundleRecord(Record):
     map50: float | None
     map50_95: float | None
     verdict: str
+    verdict_sentence: str = ""
     spending: Spending | None = None
     reference_version: str | None = None
     renews_reference: bool = False

@@ -26,7 +26,8 @@ def refusal_to_promote(info: VersionInfo, others: Sequence[VersionInfo], as_judg
     if record.dirty:
         return Refusal("it was made from a tree with uncommitted changes, which nobody could make again", may_be_forced=False)
     if record.verdict != "promote":
-        return Refusal(f"the gate's verdict on it is `{record.verdict}`", may_be_forced=True)
+        why = f": {record.verdict_sentence}" if record.verdict_sentence else ""
+        return Refusal(f"the gate's verdict on it is `{record.verdict}`{why}", may_be_forced=True)
     if not record.parity_passed:
         return Refusal("its exported model does not follow the trained one (parity failed)", may_be_forced=True)
     back = next((o.version for o in others if o.taken_back and o.record.weights_sha256 == record.weights_sha256), None)

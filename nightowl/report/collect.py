@@ -85,17 +85,17 @@ def collect(workspace: Workspace, night: NightFacts) -> ReportContent:
         operating=_record(OperatingFigures, workspace.operating_test) if night.finished("gate") else None,
         differences=differences(workspace, dataset, _pixels_of(workspace)) if dataset and looked else None,
         doubts=label_doubts(workspace, dataset, _pixels_of(workspace)) if dataset and looked else None,
-        data=summarise(dataset) if dataset else None,
+        data=summarise(dataset, sha256_file(workspace.manifest)) if dataset else None,
         findings=_findings(workspace, night),
         audit=_audit(workspace) if night.finished("prepare") else None,
         export=_export(workspace) if night.finished("export") else None,
     )
 
 
-def summarise(dataset: Manifest) -> DataSummary:
-    """A dataset version in figures."""
+def summarise(dataset: Manifest, version: str) -> DataSummary:
+    """What is used of a dataset version, in figures."""
     return DataSummary(
-        dataset_version=dataset.version(),
+        dataset_version=version,
         classes=dataset.classes,
         splits=tuple(_split(dataset, split) for split in SPLITS),
         num_crowds=sum(box.ignore for image in dataset.images for box in image.boxes),

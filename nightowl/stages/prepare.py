@@ -5,6 +5,7 @@ Writes `dataset.jsonl` (a manifest of what is usable), `quarantine.json` (every 
 image that is gone, or is not the one that was pinned, stops it, and so does a finding whose policy is to fail.
 """
 
+import sys
 from pathlib import Path
 
 from pydantic import TypeAdapter
@@ -15,7 +16,7 @@ from nightowl.data.golden import golden_text, read_golden
 from nightowl.data.look_store import LookStore
 from nightowl.data.looks import looks_of
 from nightowl.data.manifest import read_manifest, write_manifest
-from nightowl.data.prepared import Beside, prepare, require_usable
+from nightowl.data.prepared import Beside, PrepareSummary, prepare, require_usable
 from nightowl.data.source import source_folder
 from nightowl.errors import DataError, remedy
 from nightowl.files import write_atomic, write_record
@@ -43,6 +44,15 @@ def run(params: Params, workspace: Workspace, out: Path) -> None:
     write_record(out / "audit.json", prepared.audit)
     write_atomic(out / "barred.txt", golden_text(prepared.barred))
     write_record(out / "prepare.json", prepared.summary)
+    print(_left_out(prepared.summary), end="", file=sys.stderr)
+
+
+def _left_out(summary: PrepareSummary) -> str:
+    """A line of what was pinned and is not used, or not as it was; empty where there is nothing such."""
+    images, boxes, clipped = summary.quarantined_images, summary.quarantined_boxes, summary.clipped_boxes
+    if not (images or boxes or clipped):
+        return ""
+    return f"quarantined: {images} images, {boxes} boxes; clipped: {clipped} boxes; see Audit in the report\n"
 
 
 def read_previous(path: Path) -> DatasetFigures | None:

@@ -59,7 +59,8 @@ def test_off_a_terminal_each_version_is_a_line_newest_first(registry: Registry, 
         Made(night="night-2", weights=b"two", map50=None, verdict="refuse", dirty=True),
     )
     call("promote", "demo", "1", "--reason", "first")
-    lines = [line.split("\t") for line in call("models", "demo").output.splitlines()]
+    names, *lines = [line.split("\t") for line in call("models", "demo").output.splitlines()]
+    assert names[:3] == ["detector", "version", "state"] and len(names) == len(lines[0])
     assert [line[:8] for line in lines] == [
         ["demo", "2", "not promoted (dirty tree)", "night-2", "-", "-", "refuse", "passed"],
         ["demo", "1", "champion, reference", "night-1", "0.800", "0.800", "promote", "passed"],
@@ -69,7 +70,7 @@ def test_off_a_terminal_each_version_is_a_line_newest_first(registry: Registry, 
 def test_a_version_for_tensorrt_says_that_its_engine_is_pending(registry: Registry, tmp_path: Path) -> None:
     params = Params(export=ExportParams(formats=("onnx", "tensorrt")))
     registered(registry, tmp_path, Made(night="night-1"), Made(night="night-2", weights=b"two", params=params))
-    assert [line.split("\t")[-1] for line in call("models", "demo").output.splitlines()] == ["engine pending", "-"]
+    assert [line.split("\t")[-1] for line in call("models", "demo").output.splitlines()] == ["engines", "engine pending", "-"]
 
 
 def test_json_holds_versions_and_history(registry: Registry, tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ def test_promoting_the_champion_again_changes_nothing(registry: Registry, tmp_pa
 @pytest.mark.parametrize(
     ("reason", "made", "message", "may_be_forced"),
     [
-        ("the gate refused it", Made(verdict="refuse"), "the gate's verdict on it is `refuse`; .*--force", True),
+        ("the gate refused it", Made(verdict="refuse"), "the gate's verdict on it is `refuse`: .+; .*--force", True),
         ("the gate could not decide", Made(verdict="undecided"), "verdict on it is `undecided`", True),
         ("its export differs", Made(parity=False), "parity failed", True),
         ("its tree was dirty", Made(dirty=True), "uncommitted changes, which nobody could make again$", False),
@@ -187,7 +187,7 @@ def test_an_unknown_version_names_those_that_exist(registry: Registry, tmp_path:
         registry.promote("demo", "7", "a typing error", by="tester")
     with pytest.raises(RegistryError, match="demo: no version '99999999999999999999'; versions: 1, 2"):
         registry.version("demo", "99999999999999999999")
-    with pytest.raises(RegistryError, match="no detector .nothing. has a registered version; there are: demo"):
+    with pytest.raises(RegistryError, match=r"no detector .nothing. has a registered version; there are: demo"):
         registry.record("nothing", "1")
 
 

@@ -91,7 +91,7 @@ def test_params_are_told_whole_in_their_order(contents: dict[str, ReportContent]
 def test_a_dataset_in_figures_counts_crowds_apart() -> None:
     boxes = (Box(0, 0, 0, 5, 5), Box(1, 0, 0, 5, 5), Box(1, 0, 0, 9, 9, ignore=True))
     images = (Image("a", "", 1, 9, 9, "train", boxes), Image("b", "", 1, 9, 9, "test", ()))
-    data = summarise(Manifest(CLASSES[:2], images, "by folder"))
+    data = summarise(Manifest(CLASSES[:2], images, "by folder"), "version")
     assert [(s.split, s.num_images, s.num_empty_images, s.num_boxes) for s in data.splits] == [
         ("train", 1, 0, (1, 1)),
         ("val", 0, 0, (0, 0)),

@@ -63,4 +63,4 @@ def test_the_page_tells_them(contents: dict[str, ReportContent]) -> None:
     alone = content.model_copy(update={"differences": None, "doubts": None, "operating": None})
     html = render(alone)
     assert "Not there: the champion was not measured" in html
-    assert "operating_test.json is absent" in html and "candidate.parquet is absent" in html
+    assert "the model has no operating point" in html and "candidate.parquet is absent" in html
