@@ -1,10 +1,10 @@
 """How far FP32, FP16 and INT8 lie from the trained model, how long parity takes, and how fast each artefact is.
 
 `python -m benchmarks.export ROOT DETECTOR`: ROOT is a checkout in which the stages up to evaluate have run, by `dvc repro`, or
-were checked out. Each precision is made and held as the stage export does it, with NMS outside and inside the file; INT8 also with nothing
-clipped, with asymmetric activations, which TensorRT does not take, with its head quantised, and calibrated on few images. Then
-.pt, ONNX and OpenVINO in all precisions are timed in turns on one core. Prints the figures of export.md; with `--speed` those
-of the last part alone.
+were checked out. Each precision is made and held as the stage export does it, with NMS outside and inside the file; INT8 also
+with nothing clipped, with asymmetric activations, which TensorRT does not take, with its head quantised, and calibrated on few
+images. Then .pt, ONNX and OpenVINO in all precisions are timed in turns on one core. Prints the figures of export.md; with
+`--speed` those of the last part alone.
 """
 
 import sys
