@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nightowl.errors import UserError
+from nightowl.registry.sums import verify_as_listed
 
 if TYPE_CHECKING:
     from nightowl.registry.record import BundleRecord
@@ -38,6 +39,8 @@ def predict(
 
     _check(images, output)
     path, name = resolve_model(model, model_format)
+    for part in (path, path.with_suffix(".bin")):
+        verify_as_listed(part)
     result = run(open_artefact(path), name, images, confidence, output)
     for image in result.images:
         found = image.error if image.detections is None else _summary([d.class_name for d in image.detections])

@@ -38,6 +38,19 @@ def verify_sums(folder: Path, sums_sha256: str, where: str) -> None:
         raise RegistryError(f"{where}: {unlisted[0]} is not listed in {NAME}; the bundle was changed")
 
 
+def verify_as_listed(path: Path) -> None:
+    """Hold a file against the SHA256SUMS beside it, where there is one that lists it.
+
+    Raises:
+        RegistryError: when it is not the file that was listed.
+    """
+    sums = path.parent / NAME
+    lines = sums.read_text(encoding="utf-8").splitlines() if sums.is_file() else []
+    listed = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
+    if path.name in listed and path.is_file() and sha256_file(path) != listed[path.name]:
+        raise RegistryError(f"{path}: damaged or exchanged: it is not the file that {sums} lists")
+
+
 def _files(folder: Path) -> Iterator[str]:
     """Paths of all files below `folder`, relative to it, without SHA256SUMS itself."""
     for path in folder.rglob("*"):

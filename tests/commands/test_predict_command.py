@@ -10,8 +10,9 @@ import typer
 from typer.testing import CliRunner
 
 from nightowl.commands.predict import predict, resolve_model
-from nightowl.errors import UserError, WeightsError
+from nightowl.errors import RegistryError, UserError, WeightsError
 from nightowl.export.onnx import export_onnx
+from nightowl.registry.sums import write_sums
 from tests.tiny import tiny_card, tiny_module
 
 app = typer.Typer(pretty_exceptions_enable=False)
@@ -80,3 +81,18 @@ def test_a_bundles_folder_names_the_model_in_it(onnx: Path, tmp_path: Path) -> N
     assert resolve_model(str(tmp_path)) == (tmp_path / "model.onnx", str(tmp_path / "model.onnx"))
     with pytest.raises(UserError, match=r"this bundle has no model\.xml"):
         resolve_model(str(tmp_path), "openvino")
+
+
+def test_a_model_in_a_bundle_that_is_not_the_one_listed_there_is_refused(onnx: Path, image: Path, tmp_path: Path) -> None:
+    bundle = tmp_path / "bundle"
+    bundle.mkdir()
+    (bundle / "record.json").write_text("{}")
+    (bundle / "model.onnx").write_bytes(onnx.read_bytes())
+    write_sums(bundle)
+    assert CliRunner().invoke(app, [str(image), "--model", str(bundle), "--output", str(tmp_path / "out")]).exit_code == 0
+    content = bytearray(onnx.read_bytes())
+    content[len(content) // 2] ^= 1
+    (bundle / "model.onnx").write_bytes(content)
+    for model in (bundle, bundle / "model.onnx"):
+        result = CliRunner().invoke(app, [str(image), "--model", str(model), "--output", str(tmp_path / "out")])
+        assert isinstance(result.exception, RegistryError) and "damaged or exchanged" in str(result.exception)
