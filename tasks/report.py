@@ -6,7 +6,8 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from nightowl.data.manifest import read_manifest
-from nightowl.errors import NightowlError
+from nightowl.errors import DataError, NightowlError
+from nightowl.evaluation.champion import read_champion
 from nightowl.night.cut_short import failure_of
 from nightowl.night.record import Ending, Night, report_of, runs_of, workspace_in_tree
 from nightowl.night.rented import rented_by
@@ -38,13 +39,22 @@ def report(night: Night, ending: Ending) -> None:
 def report_failure(night: Night, error: BaseException) -> None:
     """Write the report of a night that was cut short. A fault in doing so must not hide the fault that it is about."""
     failure = failure_of(night, error)
-    facts = _facts(night).model_copy(update={"sentence": failure.message, "failure": failure})
+    facts = _facts(night).model_copy(update={"sentence": failure.message, "failure": failure, **_champion(night)})
     try:
         write_report(report_of(night), collect(workspace_in_tree(night), facts))
     except (OSError, NightowlError, ValueError) as fault:
         say(f"the report of this night could not be written: {fault}")
         return
     say(f"report    {report_of(night)}")
+
+
+def _champion(night: Night) -> dict[str, object]:
+    """What the night pinned of the champion, where it came as far as that."""
+    try:
+        standing = read_champion(workspace_in_tree(night).champion)
+    except DataError:
+        return {"champion_known": False}
+    return {"previous_champion": standing.version if standing else None}
 
 
 def _facts(night: Night) -> NightFacts:

@@ -50,7 +50,7 @@ class Failure(Record):
 
 class NightFacts(Record):
     """What only the night itself knows. `refused` covers every judged candidate that was not promoted; `rented` is None for a
-    night whose stages ran where it did."""
+    night whose stages ran where it did. `champion_known`: not of a night that was cut short before it looked."""
 
     night_id: str
     started_at: datetime
@@ -61,6 +61,7 @@ class NightFacts(Record):
     sentence: str
     registered_version: str | None = None
     previous_champion: str | None = None
+    champion_known: bool = True
     stages: tuple[StageTiming, ...] = ()
     failure: Failure | None = None
     rented: Account | None = None

@@ -80,7 +80,8 @@ def _after_refusal(content: ReportContent) -> Advice:
     failed = [check.rule for check in content.verdict.checks if not check.passed] if content.verdict else []
     rules = f"{len(failed)} rule{'' if len(failed) == 1 else 's'}: {', '.join(failed[:6])}{_more(failed, 6)}"
     sentences = [f"{_stands(content)} The candidate failed {rules}."]
-    sentences.append("The images with most errors are in the gallery below; the per-class table shows where it lost.")
+    table = "where it lost" if content.facts.previous_champion else "which classes are weak"
+    sentences.append(f"The images with most errors are in the gallery below; the per-class table shows {table}.")
     return Advice(tuple(sentences), _look_at_registered(content))
 
 
@@ -147,6 +148,8 @@ def _look_at_registered(content: ReportContent) -> tuple[tuple[str, str], ...]:
 
 def _stands(content: ReportContent) -> str:
     previous = content.facts.previous_champion
+    if not content.facts.champion_known:
+        return "The champion, if there is one, stands."
     return f"The champion, version {previous}, stands." if previous else "There is still no champion."
 
 

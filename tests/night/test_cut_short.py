@@ -5,12 +5,29 @@ import pytest
 
 from nightowl.checkpoint.commits import Moment
 from nightowl.errors import Preempted, StageFailed
+from nightowl.evaluation.champion import ChampionRecord
 from nightowl.files import write_atomic
 from nightowl.night import cut_short
-from nightowl.night.record import Night, StageRun, add_run, begin_run, workspace_in_tree
+from nightowl.night.record import Night, StageRun, add_run, begin_run, report_of, workspace_in_tree
+from tasks.report import report_failure
 
 PARAMS = "detectors: [demo]\n"
 OWN = "data: {}\nprepare: {}\ntrain: {epochs: 24}\nevaluate: {}\ngate: {}\nexport: {}\n"
+
+
+def a_champion(version: str) -> str:
+    digest = "0" * 64
+    record = ChampionRecord(
+        detector="demo",
+        night_key=digest,
+        version=version,
+        classes=("a",),
+        image_size=64,
+        weights_sha256=digest,
+        onnx_sha256=digest,
+        dataset_version=digest,
+    )
+    return record.model_dump_json()
 
 
 @pytest.fixture
@@ -70,3 +87,21 @@ def test_a_night_cut_short_before_its_stages_has_no_stage_and_no_time(night: Nig
     failure = cut_short.failure_of(night, KeyboardInterrupt())
     assert (failure.stage, failure.seconds, failure.saved) == (None, None, None)
     assert failure.message == "stopped in its beginning"
+
+
+@pytest.mark.parametrize(
+    ("pinned", "said"),
+    [
+        (None, "The champion, if there is one, stands."),
+        ("null", "There is still no champion."),
+        (a_champion("3"), "The champion, version 3, stands."),
+    ],
+)
+def test_the_report_of_a_night_cut_short_says_what_it_pinned_of_the_champion(
+    night: Night, monkeypatch: pytest.MonkeyPatch, pinned: str | None, said: str
+) -> None:
+    saved(monkeypatch, None)
+    if pinned is not None:
+        write_atomic(workspace_in_tree(night).champion, pinned)
+    report_failure(night, KeyboardInterrupt())
+    assert said in report_of(night).read_text()

@@ -47,6 +47,17 @@ def test_a_refusal_names_the_rules_that_failed(contents: dict[str, ReportContent
     assert "nightowl promote demo 8 --force" in said
 
 
+def test_a_night_cut_short_says_of_the_champion_what_it_knows(contents: dict[str, ReportContent]) -> None:
+    content = contents["failed"]
+    for update, said in (
+        ({"previous_champion": "7"}, "The champion, version 7, stands."),
+        ({"previous_champion": None}, "There is still no champion."),
+        ({"previous_champion": None, "champion_known": False}, "The champion, if there is one, stands."),
+    ):
+        told = content.model_copy(update={"facts": content.facts.model_copy(update=update)})
+        assert advice(told).sentences[0].startswith(said)
+
+
 def test_an_undecided_night_says_how_many_images_are_needed(contents: dict[str, ReportContent]) -> None:
     said = everything(advice(contents["undecided"]))
     assert "has 12 images and 1000 are needed: label 988 more" in said
