@@ -55,8 +55,9 @@ class LocalEngine:
             raise SettingsError(
                 f"{job.run_id}: it is to end by {job.deadline:%Y-%m-%d %H:%M} UTC, which has passed: see stop_at"
             )
-        if board.put_job(job):
-            self._nodes.forget(job.run_id)  # of an earlier attempt
+        if board.job() is None:
+            self._nodes.forget(job.run_id)  # of an earlier attempt, of which none is left
+        board.put_job(job)
         self.renew(job.run_id)
         return job.run_id
 

@@ -182,6 +182,9 @@ def test_nodes_that_never_become_ready_end_the_run_with_what_the_last_one_said(t
     status = engine.status(RUN)
     assert (status.state, status.message) == ("poison", "3 nodes could not start; the last: no such device")
     assert len(engine._nodes.begun(RUN, 0)) == MAX_STARTS and engine.tear_down(RUN).nothing
+    engine.submit(a_job())
+    assert len(engine._nodes.begun(RUN, 0)) == 1, "the next attempt has as many starts"
+    assert engine.tear_down(RUN).nothing
 
 
 def test_nodes_that_die_after_they_were_ready_are_replaced_again_and_again(tmp_path: Path) -> None:
