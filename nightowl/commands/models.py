@@ -71,16 +71,28 @@ def promote(
     made = registry.promote(name, version, reason, by=user_name(), force=force)
     if before is not None and before.version == made:
         print(f"{name}: version {made} is the champion already; nothing was changed")
-    else:
-        print(f"{name}: version {made} is the champion now" + (f"; before it: version {before.version}" if before else ""))
+        return
+    print(f"{name}: version {made} is the champion now" + (f"; before it: version {before.version}" if before else ""))
+    info = registry.version(name, made)
+    if info.forced and info.record.verdict != "promote":
+        print(f"by force, which is recorded; the gate had said `{info.record.verdict}`: {info.record.verdict_sentence}")
 
 
-def rollback(name: Name, reason: Reason) -> None:
+def rollback(
+    name: Name,
+    reason: Reason,
+    to_none: Annotated[
+        bool, typer.Option("--to-none", help="have no champion: the next night is judged as a first model")
+    ] = False,
+) -> None:
     """Take the champion of NAME back: the one before it is champion again."""
     from nightowl.commands.place import settings_here
     from nightowl.registry.store import open_registry
 
     registry = open_registry(settings_here())
+    if to_none:
+        print(f"{name}: no champion now; taken back: version {registry.withdraw(name, reason, by=user_name())}")
+        return
     before = registry.champion(name)
     now = registry.rollback(name, reason, by=user_name())
     print(f"{name}: version {now} is the champion again; taken back: version {before.version if before else 'unknown'}")
@@ -176,8 +188,10 @@ def _plain(versions: "list[VersionInfo]", events: "list[Event]", reference: str 
 
 
 def _told(event: "Event") -> str:
-    did = {"promote": "promoted", "rollback": "went back to", "reference": "took for reference"}[event.action]
-    came_from = f", from version {event.came_from}" if event.came_from else ""
+    did = {"promote": "promoted", "rollback": "went back to", "withdraw": "withdrew", "reference": "took for reference"}[
+        event.action
+    ]
+    came_from = f", from version {event.came_from}" if event.came_from and event.action != "withdraw" else ""
     note = {"done": "", "begun": " (not completed)", "abandoned": " (never came to pass)"}[event.state]
     forced = " by force" if event.forced else ""
     return f"{event.at:%Y-%m-%d %H:%M} UTC  {event.by} {did} version {event.version}{came_from}{forced}: {event.reason}{note}"

@@ -48,7 +48,8 @@ def reference_of(events: Sequence[Event], versions: Sequence[VersionInfo]) -> st
     """The version that a slow decline is measured by, None before the first champion.
 
     The first champion is the first reference. A promotion moves it when the version was shown to be better than the reference
-    of that time; a rollback takes that back too; a person may set it, and then no rollback undoes it.
+    of that time; a rollback takes that back too; a person may set it, and then no rollback undoes it. Where the champion was
+    withdrawn there is none, and the next champion is the first again.
     """
     records = {info.version: info.record for info in versions}
     stack: list[tuple[str, str]] = []  # champion, and the reference while it was one
@@ -56,6 +57,9 @@ def reference_of(events: Sequence[Event], versions: Sequence[VersionInfo]) -> st
     for event in (event for event in events if event.state == "done"):
         if event.action == "reference":
             stack = [(champion, event.version) for champion, _ in stack]
+        elif event.action == "withdraw":
+            stack, reference = [], None
+            continue
         elif event.action == "rollback":
             while stack and stack[-1][0] != event.version:
                 stack.pop()

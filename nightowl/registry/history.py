@@ -14,10 +14,11 @@ from nightowl.records import Record
 
 
 class Event(Record):
-    """One change of champion, or of the reference by hand. `came_from` is the version before, None for the first."""
+    """One change of champion, or of the reference by hand. `came_from` is the version before, None for the first. `withdraw`
+    leaves no champion; its `version` is the one that was."""
 
     number: int
-    action: Literal["promote", "rollback", "reference"]
+    action: Literal["promote", "rollback", "withdraw", "reference"]
     version: str
     came_from: str | None
     reason: str
@@ -39,6 +40,8 @@ def champions(events: Sequence[Event]) -> list[str]:
     for event in _moves(events):
         if event.action == "promote":
             stack.append(event.version)
+        elif event.action == "withdraw":
+            stack = []
         else:
             while stack and stack[-1] != event.version:
                 stack.pop()
@@ -47,12 +50,13 @@ def champions(events: Sequence[Event]) -> list[str]:
 
 
 def taken_back(events: Sequence[Event]) -> set[str]:
-    """The versions that a rollback took back, and that nobody has promoted since."""
+    """The versions that a rollback took back or that were withdrawn, and that nobody has promoted since."""
     back: set[str] = set()
     for event in _moves(events):
-        if event.action == "rollback" and event.came_from is not None:
+        if event.action != "promote" and event.came_from is not None:
             back.add(event.came_from)
-        back.discard(event.version)
+        if event.action != "withdraw":
+            back.discard(event.version)
     return back
 
 
@@ -70,7 +74,7 @@ def ever_champion(events: Sequence[Event]) -> set[str]:
 
 def _settle(event: Event, ordered: Sequence[Event], champion: str | None) -> Event:
     """Only the newest event can have moved the alias to where it is now."""
-    happened = event is ordered[-1] and event.version == champion
+    happened = event is ordered[-1] and champion == (None if event.action == "withdraw" else event.version)
     return event.model_copy(update={"state": "done" if happened else "abandoned"})
 
 

@@ -172,11 +172,26 @@ class Registry:
             champion = self.version(detector, CHAMPION).version
             previous = previous_champion(self.history(detector), champion)
             if previous is None:
-                raise RegistryError(f"{detector}: no champion before version {champion}, so there is nothing to go back to")
+                raise RegistryError(
+                    f"{detector}: no champion before version {champion}, so there is nothing to go back to; to have none "
+                    f"at all: nightowl rollback {detector} --to-none --reason WHY"
+                )
             previous = self.version(detector, previous).version
             self._require_files(detector, previous)
             self._change(detector, "rollback", previous, reason, by)
             return previous
+
+    def withdraw(self, detector: str, reason: str, by: str) -> str:
+        """Take the champion back and have none, nor a reference; the version that it was is returned. The next night is judged
+        as a first model.
+
+        Raises:
+            RegistryError: when there is no champion.
+        """
+        with self._alone():
+            champion = self.version(detector, CHAMPION).version
+            self._change(detector, "withdraw", champion, reason, by)
+            return champion
 
     def set_reference(self, detector: str, version: str, reason: str, by: str) -> str:
         """Hold candidates against `version` from now on, and return it; where they are already, nothing is done.
@@ -215,7 +230,7 @@ class Registry:
     def _change(
         self,
         detector: str,
-        action: Literal["promote", "rollback", "reference"],
+        action: Literal["promote", "rollback", "withdraw", "reference"],
         version: str,
         reason: str,
         by: str,
@@ -243,16 +258,20 @@ class Registry:
             )
             if action != REFERENCE:
                 self._write_event(detector, event)
-                self._client.set_registered_model_alias(detector, CHAMPION, version)
+                self._show(detector, CHAMPION, None if action == "withdraw" else version)
             self._write_event(detector, event.model_copy(update={"state": "done"}))
             self._show_reference(detector)
 
     def _show_reference(self, detector: str) -> None:
         """The alias `reference`, for MLflow's pages; nightowl reads the history."""
         model = self._model(detector)
-        number = self._reference(model) if model else None
-        if number is not None:
-            self._client.set_registered_model_alias(detector, REFERENCE, number)
+        self._show(detector, REFERENCE, self._reference(model) if model else None)
+
+    def _show(self, detector: str, alias: str, version: str | None) -> None:
+        if version is None:
+            self._client.delete_registered_model_alias(detector, alias)
+        else:
+            self._client.set_registered_model_alias(detector, alias, version)
 
     def _reference(self, model: "RegisteredModel") -> str | None:
         return reference_of(history_of(model), infos_of(model, self._pages(model.name)))

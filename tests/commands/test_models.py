@@ -116,8 +116,11 @@ def test_a_refused_version_needs_force_and_a_reason(registry: Registry, tmp_path
     with pytest.raises(RegistryError, match="--force"):
         call("promote", "demo", "1", "--reason", "we need it")
     assert call("promote", "demo", "1", "--force").exit_code == 2, "no reason given"
-    assert call("promote", "demo", "1", "--reason", "we need it", "--force").exit_code == 0
+    forced = call("promote", "demo", "1", "--reason", "we need it", "--force")
+    assert forced.exit_code == 0 and "the gate had said `refuse`: " in forced.output
     assert registry.history("demo")[0].forced
+    said = call("rollback", "demo", "--to-none", "--reason", "a mistake").output
+    assert said == "demo: no champion now; taken back: version 1\n"
 
 
 def test_a_name_that_nobody_knows_is_a_misspelt_one(registry: Registry) -> None:

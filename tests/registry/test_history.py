@@ -46,6 +46,8 @@ UP_TO_3 = (("promote", "1"), ("promote", "2"), ("promote", "3"))
         ("a new one after a rollback", (*UP_TO_3, ("rollback", "2"), ("promote", "4")), "4", "2", {"3"}),
         ("what was taken back and promoted again by hand", (*UP_TO_3, ("rollback", "2"), ("promote", "3")), "3", "2", set()),
         ("an old one promoted again", (*UP_TO_3, ("promote", "1")), "1", "3", set()),
+        ("none left, then a new one", (*UP_TO_3, ("withdraw", "3"), ("promote", "4")), "4", None, {"3"}),
+        ("withdrawn and promoted again by hand", (("promote", "1"), ("withdraw", "1"), ("promote", "1")), "1", None, set()),
         ("the alias moved by another tool: the last known one", UP_TO_3, "9", "3", set()),
         ("the alias moved by another tool to an old one", UP_TO_3, "2", "1", set()),
     ],
@@ -86,3 +88,9 @@ def test_a_rollback_that_never_came_to_pass_takes_nothing_back() -> None:
 def test_events_are_read_in_order_of_their_number() -> None:
     history = events(*UP_TO_3)
     assert settled(reversed(history), "3") == history
+
+
+@pytest.mark.parametrize(("champion", "state"), [(None, "done"), ("2", "abandoned")])
+def test_a_withdrawal_cut_off_is_explained_by_the_alias(champion: str | None, state: str) -> None:
+    *before, last = events(("promote", "1"), ("promote", "2"), ("withdraw", "2"))
+    assert settled([*before, last.model_copy(update={"state": "begun"})], champion)[-1].state == state

@@ -173,6 +173,24 @@ def test_there_is_nothing_to_go_back_to_before_the_first_champion(registry: Regi
         registry.rollback("demo", "bad", by="tester")
 
 
+def test_a_champion_can_be_withdrawn_and_the_next_one_is_the_first_again(registry: Registry, tmp_path: Path) -> None:
+    registered(registry, tmp_path, Made(night="night-1", verdict="refuse"), Made(night="night-2", weights=b"two"))
+    with pytest.raises(RegistryError, match="demo: no champion"):
+        registry.withdraw("demo", "bad", by="tester")
+    registry.promote("demo", "1", "we need it", by="tester", force=True)
+    with pytest.raises(RegistryError, match="nightowl rollback demo --to-none"):
+        registry.rollback("demo", "bad", by="tester")
+    assert registry.withdraw("demo", "a mistake", by="tester") == "1"
+    assert registry.champion("demo") is None and registry.reference("demo") is None
+    assert registry.version("demo", "1").taken_back
+    assert [(event.action, event.version, event.state) for event in registry.history("demo")][-1] == ("withdraw", "1", "done")
+    registry.promote("demo", "2", "first again", by="night", as_judged=True)
+    champion, reference = registry.champion("demo"), registry.reference("demo")
+    assert champion and reference and champion.version == reference.version == "2"
+    with pytest.raises(RegistryError, match="no champion before version 2"):
+        registry.rollback("demo", "bad", by="tester")
+
+
 @pytest.mark.parametrize("reason", ["", "  ", "x" * 1001])
 def test_a_change_of_champion_needs_a_reason(reason: str, registry: Registry, tmp_path: Path) -> None:
     registered(registry, tmp_path, ONE)
