@@ -13,45 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nightowl.evaluation.runners import Runner
-from nightowl.records import Record
+from nightowl.evaluation.timings import ArtefactSpeed, Speed, Timing
 
 BATCHES = (1, 8)
 WARM_CALLS, FEWEST_CALLS, MAX_CALLS = 2, 5, 100
 SECONDS = 4.0  # for one artefact at one batch size; then FEWEST_CALLS are enough
 
 Images = NDArray[np.float32]
-
-
-class Timing(Record):
-    """Seconds a call at one batch size. Of fewer than 100 calls the 99th percentile is little but the slowest one."""
-
-    batch: int
-    num_calls: int
-    p50_seconds: float
-    p95_seconds: float
-    p99_seconds: float
-    images_per_second: float
-
-
-class ArtefactSpeed(Record):
-    """`name` is the artefact's: `.pt`, `onnx`, `openvino`, or `champion` for the champion's ONNX."""
-
-    name: str
-    timings: tuple[Timing, ...]
-
-    def at(self, batch: int) -> Timing:
-        return next(timing for timing in self.timings if timing.batch == batch)
-
-
-class Speed(Record):
-    """All artefacts of one export, on the processor `cpu`, `threads` threads each; the network alone, from input to output."""
-
-    cpu: str
-    threads: int
-    artefacts: tuple[ArtefactSpeed, ...]
-
-    def of(self, name: str) -> ArtefactSpeed | None:
-        return next((artefact for artefact in self.artefacts if artefact.name == name), None)
 
 
 def measure_speed(subjects: Mapping[str, tuple[Runner, Images]], threads: int) -> Speed:

@@ -16,10 +16,12 @@ from nightowl.evaluation.instrument import Instrument
 from nightowl.evaluation.metrics import Metrics
 from nightowl.evaluation.model_file import ModelRecord
 from nightowl.evaluation.operating import OperatingPoint
+from nightowl.evaluation.operating_figures import OperatingFigures
+from nightowl.evaluation.timings import Speed
 from nightowl.evaluation.verdict import Verdict
 from nightowl.files import publishing_folder, sha256_file, write_atomic, write_record
 from nightowl.params import Params
-from nightowl.registry.model_card import model_card
+from nightowl.registry.model_card import Measured, model_card
 from nightowl.registry.record import BundleRecord
 from nightowl.registry.sums import write_sums
 from nightowl.training.base import BaseWeights
@@ -176,10 +178,14 @@ def write_bundle(files: BundleFiles, facts: NightFacts, params: Params, target: 
 
 
 def _card(files: BundleFiles, record: BundleRecord, params: Params) -> str:
-    metrics = Metrics.model_validate_json(files.metrics.read_bytes())
     verdict = Verdict.model_validate_json(files.verdict.read_bytes())
-    operating = OperatingPoint.model_validate_json(files.operating.read_bytes()) if files.operating else None
-    return model_card(record, metrics, operating, verdict, params.evaluate)
+    measured = Measured(
+        metrics=Metrics.model_validate_json(files.metrics.read_bytes()),
+        operating=OperatingPoint.model_validate_json(files.operating.read_bytes()) if files.operating else None,
+        on_test=OperatingFigures.model_validate_json(files.operating_test.read_bytes()) if files.operating_test else None,
+        speed=Speed.model_validate_json(files.speed.read_bytes()) if files.speed else None,
+    )
+    return model_card(record, measured, verdict, params.evaluate)
 
 
 def _record(files: BundleFiles, facts: NightFacts, params: Params) -> BundleRecord:

@@ -1,7 +1,12 @@
 """MODEL_CARD.md: what a version is, for people who only have the bundle. Every figure is from its records."""
 
+from dataclasses import dataclass
+
 from nightowl.evaluation.metrics import ClassMetrics, Metrics
 from nightowl.evaluation.operating import OperatingPoint
+from nightowl.evaluation.operating_figures import Figures, OperatingFigures
+from nightowl.evaluation.rates import Rate
+from nightowl.evaluation.timings import Speed
 from nightowl.evaluation.verdict import Check, Verdict
 from nightowl.params import EvaluateParams
 from nightowl.registry.record import BundleRecord
@@ -11,17 +16,29 @@ Whoever gives it to others, or lets others use it over a network, owes them the 
 extends to models trained with it, and sells another licence."""
 
 
-def model_card(
-    record: BundleRecord, metrics: Metrics, operating: OperatingPoint | None, verdict: Verdict, limits: EvaluateParams
-) -> str:
+@dataclass(frozen=True)
+class Measured:
+    """What was measured of a version. `on_test`: at its operating point; None without one. `speed`: None where not timed."""
+
+    metrics: Metrics
+    operating: OperatingPoint | None
+    on_test: OperatingFigures | None
+    speed: Speed | None
+
+
+def model_card(record: BundleRecord, measured: Measured, verdict: Verdict, limits: EvaluateParams) -> str:
     """The card as Markdown."""
+    metrics, operating = measured.metrics, measured.operating
     sections = [
         f"# {record.detector}, night {record.night_id}",
         f"Detects {', '.join(record.classes)} on images brought to {record.image_size} x {record.image_size} pixels. "
-        "How to run it: `run_model.py` in this folder, and docs/deploy.md of nightowl.",
+        "How to run it: `python run_model.py IMAGE...` in this folder, or `from run_model import Detector`; docs/deploy.md of "
+        "nightowl says more.",
         f"## Formats\n\n{_formats(record)}",
         f"## Data\n\n{_data(record)}",
         f"## Metrics\n\n{_measured(metrics)}",
+        f"## At its operating point\n\n{_on_test(measured.on_test)}",
+        f"## Speed\n\n{_speed(measured.speed)}",
         f"## Verdict\n\n{verdict.sentence}\n\n{_checks(verdict)}",
         f"## Limits\n\n{_limits(metrics, operating, verdict, limits)}",
         f"## Licence\n\n{_LICENCE}",
@@ -61,6 +78,47 @@ def _row(each: ClassMetrics) -> str:
     return f"| {_escaped(each.name)} | {each.num_truth} | {_figure(each.ap50)} | {_figure(each.ap50_95)} |"
 
 
+def _on_test(figures: OperatingFigures | None) -> str:
+    """From which confidence each class counts, and what that gives on test; rates with their bounds."""
+    if figures is None:
+        return "It has none: from which confidence a detection counts is up to whoever uses it, and no rate was measured."
+    rows = [
+        "| class | counts from | missed objects | false positives an image | escapes | overkill |",
+        "|---|---|---|---|---|---|",
+    ]
+    rows += [_rates(each) for each in (figures.overall, *figures.classes)]
+    said = (
+        f"On {figures.num_images} images of {figures.split}, at IoU 0.5, bounds at {figures.confidence:.0%}. "
+        "Escape: an image with an object on which nothing is detected. Overkill: one without on which something is."
+    )
+    return f"{said}\n\n" + "\n".join(rows)
+
+
+def _rates(each: Figures) -> str:
+    rates = (each.miss, each.false_positives, each.escape, each.overkill)
+    cells = ("all" if each.name is None else _escaped(each.name), _figure(each.confidence), *map(_rate, rates))
+    return f"| {' | '.join(cells)} |"
+
+
+def _rate(rate: Rate) -> str:
+    bounds = f" ({rate.interval.low:.3g} to {rate.interval.high:.3g})" if rate.interval else ""
+    return f"{_figure(rate.value)}{bounds}"
+
+
+def _speed(speed: Speed | None) -> str:
+    """Of the network alone, as the machine of the night had it."""
+    if speed is None:
+        return "Not measured."
+    rows = ["| artefact | batch | p50, ms | p99, ms | images a second |", "|---|---|---|---|---|"]
+    rows += [
+        f"| {_escaped(artefact.name)} | {at.batch} | {1000 * at.p50_seconds:.3g} | {1000 * at.p99_seconds:.3g} | "
+        f"{at.images_per_second:.3g} |"
+        for artefact in speed.artefacts
+        for at in artefact.timings
+    ]
+    return f"The network alone, on {_escaped(speed.cpu)}, {speed.threads} thread(s); yours is another.\n\n" + "\n".join(rows)
+
+
 def _checks(verdict: Verdict) -> str:
     """Every rule of the gate, its figure with the bounds that resampling the images gave, and its limit."""
     rows = ["| rule | figure | bounds | limit | passed |", "|---|---|---|---|---|"]
@@ -86,8 +144,9 @@ def _limits(metrics: Metrics, operating: OperatingPoint | None, verdict: Verdict
     if operating is None or operating.overall is None:
         lines.append("It has no operating point: from which confidence a detection counts is up to whoever uses it.")
     else:
-        where = f"(chosen on {operating.split}), where a class has no other"
-        lines.append(f"A detection counts from {operating.overall:.3f} {where}.")
+        own = [f"{_escaped(each.name)} from {each.confidence:.3f}" for each in operating.classes if each.confidence is not None]
+        apart = f"; {', '.join(own)}" if own else ""
+        lines.append(f"A detection counts from {operating.overall:.3f} (chosen on {operating.split}){apart}.")
     return "\n".join(f"- {line}" for line in lines)
 
 

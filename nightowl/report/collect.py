@@ -26,9 +26,9 @@ from nightowl.evaluation.detections import read_detections
 from nightowl.evaluation.metrics import Curves, Metrics
 from nightowl.evaluation.model_file import ModelRecord
 from nightowl.evaluation.operating_figures import OperatingFigures
+from nightowl.evaluation.timings import Speed
 from nightowl.evaluation.verdict import Verdict
 from nightowl.export.parity import Parity
-from nightowl.export.speed import Speed
 from nightowl.files import sha256_file
 from nightowl.params import Params, load_params
 from nightowl.records import Record

@@ -15,9 +15,9 @@ from nightowl.evaluation.metrics import Curves, Metrics
 from nightowl.evaluation.model_file import ModelRecord
 from nightowl.evaluation.operating_figures import OperatingFigures
 from nightowl.evaluation.suspicious import Suspicion
+from nightowl.evaluation.timings import Speed
 from nightowl.evaluation.verdict import Verdict
 from nightowl.export.parity import Parity
-from nightowl.export.speed import Speed
 from nightowl.machines.account import Account
 from nightowl.records import Record
 from nightowl.training.base import BaseWeights

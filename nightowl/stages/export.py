@@ -27,11 +27,12 @@ from nightowl.evaluation.openvino import OpenVinoRunner
 from nightowl.evaluation.operating import OperatingPoint
 from nightowl.evaluation.preprocess import letterbox
 from nightowl.evaluation.runners import OnnxRunner, Runner, ShippedRunner, TorchRunner
+from nightowl.evaluation.timings import Speed
 from nightowl.export.formats import try_onnx, try_openvino
 from nightowl.export.make import calibration_images
 from nightowl.export.onnx import traced
 from nightowl.export.parity import Attempt, CalibrationImage, FormatParity, Parity
-from nightowl.export.speed import Speed, measure_speed
+from nightowl.export.speed import measure_speed
 from nightowl.export.trained import Trained
 from nightowl.export.whole_path import NUM_PATH_IMAGES, spread
 from nightowl.export_params import ExportParams

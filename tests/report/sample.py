@@ -30,9 +30,10 @@ from nightowl.evaluation.operating import ClassThreshold, OperatingPoint
 from nightowl.evaluation.operating_figures import operating_figures
 from nightowl.evaluation.postprocess import Found
 from nightowl.evaluation.slices import Slice
+from nightowl.evaluation.timings import ArtefactSpeed, Speed
 from nightowl.evaluation.truth import truth_of
 from nightowl.export.parity import Attempt, FormatParity, Parity, ParityCheck
-from nightowl.export.speed import BATCHES, ArtefactSpeed, Speed, timing_of
+from nightowl.export.speed import BATCHES, timing_of
 from nightowl.files import sha256_file, write_atomic, write_record
 from nightowl.machines.account import Account
 from nightowl.machines.goodput import Goodput

@@ -9,11 +9,11 @@ from nightowl.errors import StageFailed
 from nightowl.evaluation.cost import Cost
 from nightowl.evaluation.operating import OperatingPoint
 from nightowl.evaluation.runners import OnnxRunner
+from nightowl.evaluation.timings import Speed
 from nightowl.export import formats
 from nightowl.export import speed as speed_module
 from nightowl.export.onnx import export_onnx
 from nightowl.export.parity import Parity
-from nightowl.export.speed import Speed
 from nightowl.export_params import FP32, ExportParams, LimitsParams
 from nightowl.files import sha256_file
 from nightowl.params import Params
