@@ -14,10 +14,10 @@ from nightowl.data.source import absolute_source
 from nightowl.errors import Interrupted
 from nightowl.machines.opening import open_site
 from nightowl.night.checkout import checkout_root, close_worktree, content_of, open_worktree, snapshot
-from nightowl.night.key import night_key, nothing_new
+from nightowl.night.key import Parts, night_key, nothing_new, what_is_new
 from nightowl.night.lock import only_night
 from nightowl.night.order import refuse_unreachable
-from nightowl.night.past import past_nights
+from nightowl.night.past import parts_of, past_nights
 from nightowl.night.pinning import PinnedInputs, pin_inputs
 from nightowl.night.record import Night, Pinned, settings_of, workspace_in_tree
 from nightowl.params import load_params
@@ -95,8 +95,12 @@ def pin(night: Night) -> Pinned:
     base = inputs.base.sha256 or inputs.base.name
     key = night_key(inputs.dataset_version, params.digest(), base, code)
     champion = inputs.champion.version if inputs.champion else None
-    known = nothing_new(key, champion, past_nights(registry.versions(night.detector)))
+    versions = registry.versions(night.detector)
+    known = nothing_new(key, champion, past_nights(versions))
     _say_inputs(inputs)
+    if known is None and versions:
+        last, now = versions[-1], Parts(inputs.dataset_version, params.digest(), base)
+        say(what_is_new(last.version, parts_of(last.record), now, last.record.night_key == key))
     return Pinned(
         night_key=key,
         champion_version=champion,
@@ -109,4 +113,4 @@ def _say_inputs(inputs: PinnedInputs) -> None:
     if inputs.pulled:
         say(f"pulled {inputs.pulled}")
     counts = ", ".join(f"{count} {split}" for split, count in inputs.manifest.num_images().items())
-    say(f"pinned dataset {inputs.dataset_version[:12]}: {counts}; {len(inputs.findings)} findings; base {inputs.base.name}")
+    say(f"pinned dataset {inputs.dataset_version[:12]}: {counts}; base {inputs.base.name}")

@@ -52,5 +52,23 @@ def nothing_new(key: str, champion: str | None, past: Iterable[PastNight]) -> Kn
     return None
 
 
+@dataclass(frozen=True)
+class Parts:
+    """What a night's inputs are, but for its code: digests of the data and the params, and the base weights."""
+
+    dataset_version: str
+    params_sha256: str
+    base: str
+
+
+def what_is_new(version: str, then: Parts, now: Parts, same_key: bool) -> str:
+    """Why a night runs though a `version` was made `then`: what has changed since; the code, if nothing else has."""
+    if same_key:
+        return f"the inputs are those of version {version}, which is to be judged anew"
+    names = {"dataset_version": "data", "params_sha256": "params", "base": "base weights"}
+    changed = [name for part, name in names.items() if getattr(then, part) != getattr(now, part)]
+    return f"new since version {version}: {', '.join(changed) or 'code or libraries of the stages'}"
+
+
 def _standing(champion: str | None) -> str:
     return f"the champion, version {champion}, stands" if champion else "there is still no champion"

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from nightowl.night.key import PastNight
+from nightowl.night.key import Parts, PastNight
+from nightowl.registry.record import BundleRecord
 from nightowl.registry.rules import refusal_to_promote
 from nightowl.registry.version import VersionInfo
 
@@ -16,6 +17,11 @@ def past_nights(versions: Sequence[VersionInfo]) -> list[PastNight]:
     """
     ended = [info for info in reversed(versions) if not info.record.dirty and not _cut_short(info, versions)]
     return [PastNight(info.version, info.record.night_key, info.record.champion_version, info.taken_back) for info in ended]
+
+
+def parts_of(record: BundleRecord) -> Parts:
+    """The inputs of a registered version."""
+    return Parts(record.dataset_version, record.params_sha256, record.base.sha256 or record.base.name)
 
 
 def _cut_short(info: VersionInfo, versions: Sequence[VersionInfo]) -> bool:

@@ -1,6 +1,6 @@
 import pytest
 
-from nightowl.night.key import PastNight, night_key, nothing_new
+from nightowl.night.key import Parts, PastNight, night_key, nothing_new, what_is_new
 
 
 @pytest.mark.parametrize("changed", range(4))
@@ -60,3 +60,16 @@ def test_a_night_ends_early_only_when_its_judgement_is_known(
     known = nothing_new("k", champion, past)
     assert (known.sentence if known else None) == expected, reason
     assert known is None or known.is_champion == (expected is not None and expected.endswith("was made: the champion stands"))
+
+
+@pytest.mark.parametrize(
+    ("now", "same_key", "said"),
+    [
+        (Parts("d", "p", "b"), False, "new since version 3: code or libraries of the stages"),
+        (Parts("D", "p", "b"), False, "new since version 3: data"),
+        (Parts("D", "P", "B"), False, "new since version 3: data, params, base weights"),
+        (Parts("d", "p", "b"), True, "the inputs are those of version 3, which is to be judged anew"),
+    ],
+)
+def test_a_night_that_runs_says_what_is_new(now: Parts, same_key: bool, said: str) -> None:
+    assert what_is_new("3", Parts("d", "p", "b"), now, same_key) == said
