@@ -6,6 +6,8 @@ A part that is None was not made in this night, and the page says so; it is neve
 from datetime import datetime
 from typing import Literal
 
+from pydantic import Field
+
 from nightowl.data.audit import Audit
 from nightowl.data.findings import Finding
 from nightowl.data.manifest import Split
@@ -193,6 +195,7 @@ class ExportSummary(Record):
     speed: Speed | None
     weights_num_bytes: int
     onnx_num_bytes: int
+    other_num_bytes: dict[str, int] = Field(default_factory=dict)
     formats: tuple[str, ...] = ("onnx",)
 
 

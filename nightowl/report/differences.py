@@ -37,8 +37,11 @@ def differences(workspace: Workspace, dataset: Manifest, pixels: Pixels) -> Diff
     return Differences(changes=changes, worst=tuple(_changed(images[group[0].image], group, pixels) for group in shown))
 
 
-def label_doubts(workspace: Workspace, dataset: Manifest, pixels: Pixels) -> LabelDoubts:
-    """The labels of test that are worth a second look, the most suspicious with a picture."""
+def label_doubts(workspace: Workspace, dataset: Manifest, pixels: Pixels) -> LabelDoubts | None:
+    """The labels of test that are worth a second look, the most suspicious with a picture. None where the model has no
+    operating point: it found nothing right, and would doubt every label."""
+    if _operating(workspace.operating).thresholds() is None:
+        return None
     candidate = read_detections(workspace.detections("candidate"))
     others = [read_detections(path) for whose in ("champion", "reference") if (path := workspace.detections(whose)).exists()]
     listed = suspicious_labels(truth_of(dataset.classes, dataset.of("test")), candidate, others)

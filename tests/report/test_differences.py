@@ -50,7 +50,7 @@ def test_without_a_champion_there_is_nothing_to_differ_from(gone: str, workspace
 
 def test_doubted_labels_are_listed_whole_and_the_first_drawn(finished: Workspace) -> None:
     doubts = label_doubts(finished, read_manifest(finished.dataset), grey)
-    assert doubts.listed
+    assert doubts is not None and doubts.listed
     assert len(doubts.pictures) == min(len({each.image for each in doubts.listed}), MAX_DOUBTED)
     assert doubts.pictures[0].path == doubts.listed[0].image
 
@@ -63,4 +63,4 @@ def test_the_page_tells_them(contents: dict[str, ReportContent]) -> None:
     alone = content.model_copy(update={"differences": None, "doubts": None, "operating": None})
     html = render(alone)
     assert "Not there: the champion was not measured" in html
-    assert "the model has no operating point" in html and "candidate.parquet is absent" in html
+    assert "the model has no operating point" in html and "would doubt every label" in html
