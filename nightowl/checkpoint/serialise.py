@@ -1,11 +1,9 @@
 """A state as bytes, and back. What comes back is an input like any other: tensors, numbers, texts and their containers load,
-and nothing that could run."""
+and nothing that could run. A night, which only looks where checkpoints lie, does not load torch for it."""
 
 import io
 import pickle
 from typing import IO, Any
-
-import torch
 
 from nightowl.errors import CheckpointError
 
@@ -16,6 +14,8 @@ State = dict[str, Any]
 
 def write_state(state: State, file: IO[bytes]) -> None:
     """Write `state` from front to back: nothing is kept of it in memory besides."""
+    import torch
+
     torch.save(state, file)
 
 
@@ -27,6 +27,8 @@ def to_bytes(state: State) -> bytes:
 
 def from_bytes(content: bytes) -> State:
     """The state in `content`, on the CPU. Raises CheckpointError when it is no state, or more than one."""
+    import torch
+
     if not content.startswith(_ZIP):  # older forms would be tried, and warned about
         raise CheckpointError("not a state: expected an archive as torch.save writes it")
     try:

@@ -32,7 +32,7 @@ from nightowl.training.launch import Hosts, train_in_ranks
 from nightowl.training.memory_use import memory_in_words
 from nightowl.training.plan import arguments
 from nightowl.training.progress import Progress, results_csv
-from nightowl.training.record import training_record
+from nightowl.training.recorded import training_record
 from nightowl.training.state import compute_of, progress_of
 from nightowl.training.stopping import SignalStop
 from nightowl.training.yolo import deliver

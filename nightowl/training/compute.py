@@ -1,16 +1,18 @@
 """In which numbers and in which memory order a training computes: chosen once by what the machine has, then kept.
 
-`auto` is decided here and goes into the training's state, so that going on elsewhere computes as it began.
+`auto` is decided here and goes into the training's state, so that going on elsewhere computes as it began. Who only reads
+of it, as a report does, need not load torch.
 """
 
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Literal
-
-import torch
+from typing import TYPE_CHECKING, Literal
 
 from nightowl.params import TrainParams
 from nightowl.records import Record
+
+if TYPE_CHECKING:
+    import torch
 
 Precision = Literal["fp32", "bf16", "fp16"]
 MemoryFormat = Literal["contiguous", "channels_last"]
@@ -27,12 +29,16 @@ class Compute(Record):
     memory_format: MemoryFormat
     colours_on_device: bool = False
 
-    def autocast(self, device: torch.device) -> AbstractContextManager[object]:
+    def autocast(self, device: "torch.device") -> AbstractContextManager[object]:
+        import torch
+
         dtype = torch.float16 if self.precision == "fp16" else torch.bfloat16
         return torch.autocast(device.type, dtype, enabled=self.precision != "fp32")
 
     @property
-    def torch_format(self) -> torch.memory_format:
+    def torch_format(self) -> "torch.memory_format":
+        import torch
+
         return torch.channels_last if self.memory_format == "channels_last" else torch.contiguous_format
 
 
@@ -51,6 +57,8 @@ def choose_compute(params: TrainParams, device: str, fast_bf16: bool) -> Compute
 def has_fast_bf16(device: str, cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
     """Whether `device` has instructions for bf16: a GPU that says so, or a CPU with AVX-512 BF16 or AMX."""
     if not device.startswith("cpu"):
+        import torch
+
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     try:
         lines = cpuinfo.read_text().splitlines()

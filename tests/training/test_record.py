@@ -2,7 +2,7 @@ import pytest
 
 from nightowl.training.compute import Compute
 from nightowl.training.progress import Progress
-from nightowl.training.record import training_record
+from nightowl.training.recorded import training_record
 from nightowl.training.state import State, digest
 
 
