@@ -65,7 +65,9 @@ def promote(
     """Make VERSION the champion of NAME, by hand."""
     from nightowl.commands.place import settings_here
     from nightowl.registry.store import open_registry
+    from nightowl.registry.version import require_version
 
+    require_version(version)
     registry = open_registry(settings_here())
     before = registry.champion(name)
     made = registry.promote(name, version, reason, by=user_name(), force=force)
@@ -104,7 +106,9 @@ def reference(
     """Hold candidates of NAME against VERSION, so that steps within the margin add up to no decline; the champion stays."""
     from nightowl.commands.place import settings_here
     from nightowl.registry.store import open_registry
+    from nightowl.registry.version import require_version
 
+    require_version(version)
     registry = open_registry(settings_here())
     before = registry.reference(name)
     made = registry.set_reference(name, version, reason, by=user_name())

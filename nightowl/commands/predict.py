@@ -83,7 +83,9 @@ def _registered(detector: str, alias: str, model_format: str) -> tuple[Path, str
     from nightowl.export.engine_record import read_fingerprint
     from nightowl.night.engine import engine_path, fetch_bundle
     from nightowl.registry.store import open_registry
+    from nightowl.registry.version import require_version
 
+    require_version(alias)
     machine = read_fingerprint()[0] if model_format == "tensorrt" else None  # refused at once where there is none
     settings = settings_here()
     registry = open_registry(settings)

@@ -4,6 +4,7 @@ It is a twin of the code that measured the model, and finds the same boxes; how 
 bundle; it may be copied and changed under the licence of nightowl (AGPL-3.0).
 """
 
+import argparse
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -186,19 +187,26 @@ def _thresholds(operating: dict[str, Any]) -> Any:
     return None if overall is None else np.array(found, np.float32)
 
 
-def main(names: list[str]) -> None:
+def main(arguments: list[str]) -> None:
     """Print what the model beside this file finds on image files, a line of JSON each. Reads them by Pillow."""
     from PIL import Image, ImageOps
 
+    parser = argparse.ArgumentParser(description="Print what the model finds on images, a line of JSON each.")
+    parser.add_argument("images", nargs="+", metavar="IMAGE")
+    parser.add_argument("--confidence", type=float, help="from where a detection counts, 0 to 1; default: the model's own")
+    asked = parser.parse_args(arguments)
+    if asked.confidence is not None and not 0 <= asked.confidence <= 1:
+        parser.error(f"--confidence: expected 0 to 1, got {asked.confidence:g}")
     detector = Detector(Path(__file__).parent / "model.onnx")
-    for name in names:
+    if asked.confidence is None and detector.thresholds is None:
+        parser.error("the model has no operating point; say from where a detection counts: --confidence 0.25")
+    thresholds = None if asked.confidence is None else [asked.confidence] * len(detector.classes)
+    for name in asked.images:
         with Image.open(name) as image:
-            found = detector(np.asarray(ImageOps.exif_transpose(image).convert("RGB")))
+            found = detector(np.asarray(ImageOps.exif_transpose(image).convert("RGB")), thresholds)
         rows = [{"class": label, "confidence": round(score, 4), "box_xyxy": box} for label, score, box in found]
         print(json.dumps({"image": name, "detections": rows}))
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 2:
-        sys.exit(f"usage: python {Path(__file__).name} IMAGE...")
     main(sys.argv[1:])

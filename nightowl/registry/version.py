@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import ValidationError
 
-from nightowl.errors import RegistryError
+from nightowl.errors import RegistryError, UserError
 from nightowl.records import Record
 from nightowl.registry.history import Event, ever_champion, settled, taken_back
 from nightowl.registry.record import BundleRecord
@@ -17,6 +17,13 @@ CHAMPION, REFERENCE = "champion", "reference"
 RECORD_TAG, SUMS_TAG = "nightowl.record", "nightowl.sums_sha256"
 EVENT_TAG = "nightowl.event."
 State = Literal["champion", "taken back", "former champion", "not promoted"]
+
+
+def require_version(text: str) -> str:
+    """`text`, if it can name a version. Raises UserError else; whether there is such a version the registry knows."""
+    if text in (CHAMPION, REFERENCE) or (text.isascii() and text.isdigit()):
+        return text
+    raise UserError(f"a version is a number, {CHAMPION} or {REFERENCE}; got {text!r}; nightowl models NAME lists them")
 
 
 class VersionInfo(Record):

@@ -9,7 +9,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from nightowl.commands import models
-from nightowl.errors import ParamsError, RegistryError
+from nightowl.errors import ParamsError, RegistryError, UserError
 from nightowl.evaluation.budget import Question, Spending
 from nightowl.evaluation.holdout import Holdout
 from nightowl.export_params import ExportParams
@@ -148,3 +148,12 @@ def test_the_reference_and_what_is_left_of_the_budget_are_shown_and_set(
     output = call("models").output
     assert "0.95 of 1 expected false promotions left on the test set of night night-2 (72 images, 1 decisions)" in output
     assert "took for reference version 2, from version 1: agreed with the line" in output
+
+
+@pytest.mark.parametrize("command", ["promote", "reference"])
+def test_a_word_for_a_version_is_refused_before_the_registry_is_opened(
+    command: str, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nightowl.registry.store.open_registry", lambda _: pytest.fail("opened"))
+    with pytest.raises(UserError, match="a version is a number, champion or reference; got 'one'"):
+        call(command, "demo", "one", "--reason", "x")

@@ -217,6 +217,22 @@ def test_a_model_without_an_operating_point_asks_for_thresholds(tmp_path: Path) 
     assert isinstance(detector(image, [0.5] * len(CLASSES)), list)
 
 
+def test_without_an_operating_point_its_command_asks_for_a_confidence_in_one_line(tmp_path: Path) -> None:
+    export_onnx(tiny_module(), tiny_card(overall=None), 17, tmp_path / "model.onnx")
+    (tmp_path / "run_model.py").write_bytes(Path(run_model.__file__).read_bytes())
+    image = an_image(tmp_path / "image.png", 150, 110)
+
+    def said(*arguments: str) -> subprocess.CompletedProcess[str]:
+        line = [sys.executable, str(tmp_path / "run_model.py"), str(image), *arguments]
+        return subprocess.run(line, capture_output=True, text=True, check=False)
+
+    refused, bad, found = said(), said("--confidence", "nan"), said("--confidence", "0")
+    assert (refused.returncode, bad.returncode, found.returncode) == (2, 2, 0), found.stderr
+    assert "say from where a detection counts: --confidence 0.25" in refused.stderr and "Traceback" not in refused.stderr
+    assert "expected 0 to 1, got nan" in bad.stderr
+    assert json.loads(found.stdout)["detections"]
+
+
 def test_an_end_to_end_head_is_read_as_we_read_it(tmp_path: Path) -> None:
     export_onnx(tiny_module("end2end"), tiny_card("end2end"), 17, tmp_path / "model.onnx")
     image = an_image(tmp_path / "image.png", 96, 96)
