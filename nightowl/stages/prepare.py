@@ -52,7 +52,13 @@ def _left_out(summary: PrepareSummary) -> str:
     images, boxes, clipped = summary.quarantined_images, summary.quarantined_boxes, summary.clipped_boxes
     if not (images or boxes or clipped):
         return ""
-    return f"quarantined: {images} images, {boxes} boxes; clipped: {clipped} boxes; see Audit in the report\n"
+    counts = f"{_counted(images, 'image')} and {_counted(boxes, 'box', 'es')}; clipped: {_counted(clipped, 'box', 'es')}"
+    return f"quarantined: {counts}; see Audit in the report\n"
+
+
+def _counted(number: int, noun: str, ending: str = "s") -> str:
+    """The number with its noun, which takes `ending` unless it is one."""
+    return f"{number} {noun}{'' if number == 1 else ending}"
 
 
 def read_previous(path: Path) -> DatasetFigures | None:

@@ -79,6 +79,20 @@ def test_a_truncated_image_is_quarantined_beside_what_pinning_found(tmp_path: Pa
     assert json.loads((out / "prepare.json").read_text())["quarantined_images"] == 2
 
 
+@pytest.mark.parametrize(
+    ("broken", "said"), [(0, ""), (1, "quarantined: 1 image and 0 boxes; clipped: 0 boxes"), (2, "quarantined: 2 images and")]
+)
+def test_what_is_left_out_is_said_in_one_line(
+    tmp_path: Path, source: Path, capsys: pytest.CaptureFixture[str], broken: int, said: str
+) -> None:
+    for number in range(broken):
+        write_text(source / "images" / "train" / f"train00{number}.png", "no image")
+    prepare(pinned(tmp_path, source))
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("quarantined")]
+    assert len(lines) == (1 if broken else 0)
+    assert all(line.startswith(said) for line in lines)
+
+
 def test_too_much_that_is_broken_stops_it_and_writes_nothing(tmp_path: Path, source: Path) -> None:
     for number in range(4):
         write_text(source / "images" / "train" / f"train00{number}.png", "no image")
