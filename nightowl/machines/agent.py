@@ -198,4 +198,5 @@ def _heart(node: Node, diary: Diary, every_seconds: float) -> Iterator[None]:
     finally:
         over.set()
         thread.join(every_seconds)
-        diary.try_flush()
+        if not node.unheard:
+            diary.try_flush()

@@ -65,10 +65,13 @@ class Node:
         self._notice: str | None = None
         self._recommended: str | None = None
         self._cut_since: float | None = None
+        self._lost: str | None = None
         self._said = ""
 
     def beat(self) -> None:
         """Put a heartbeat; may be called from another thread."""
+        if self._lost is not None:
+            return
         with self._beating:
             self._me = self._me.model_copy(update={"at": self._clock.now(), **self._steps()})
             with suppress(RemoteError, OSError):  # looking at the board meets the same, and decides what it means
@@ -89,15 +92,23 @@ class Node:
             self._diary.say(f"notice: {said}")
             self._diary.span("notice", self._clock.now(), said=said)
 
+    @property
+    def unheard(self) -> bool:
+        """Whether it leaves without the board, which does not answer."""
+        return self._lost is not None
+
     def tick(self) -> bool:
         """Look, decide, act; False when the node has left."""
         self._hear()
         self._see_work()
+        if self._lost is not None:  # nothing more is asked of the board: each answer would be waited for in vain
+            return self._working() or self._go_unheard(self._lost)
+        began = self._clock.seconds()
         try:
             view = self._outlook.look(self._given.aged(self._clock.seconds()) if self._given else None, self._notice)
             going = self._do(decide(view), view)
         except (RemoteError, OSError) as error:
-            return self._without_board(error)
+            return self._without_board(error, began)
         self._cut_since = None
         return going
 
@@ -216,18 +227,23 @@ class Node:
         self.be("gone", said)
         self._leave(decrement)
 
-    def _without_board(self, error: Exception) -> bool:
-        """The board does not answer: the others will take this node for lost, so after a while its work is in vain."""
-        at = self._clock.seconds()
-        self._cut_since = at if self._cut_since is None else self._cut_since
-        self._tell(f"the board does not answer: {error}")
-        if at - self._cut_since <= 2 * self._job.heartbeat_old_seconds:
-            return True
-        if self._working():
-            self._worker.stop(HOPELESS_SECONDS)
-            return True
-        self._go(False, f"the board has not answered for {at - self._cut_since:.0f} s")
+    def _go_unheard(self, said: str) -> bool:
+        """Leave without a word to the board, which does not answer."""
+        self._diary.say(f"leaving: {said}")
+        self._leave(False)
         return False
+
+    def _without_board(self, error: Exception, began: float) -> bool:
+        """The board has not answered since `began`: the others will take this node for lost, so after a while its work is in
+        vain, and so is waiting for the board."""
+        self._cut_since = began if self._cut_since is None else self._cut_since
+        cut_seconds = self._clock.seconds() - self._cut_since
+        self._tell(f"the board does not answer: {error}")
+        if cut_seconds > 2 * self._job.heartbeat_old_seconds:
+            self._lost = f"the board has not answered for {cut_seconds:.0f} s"
+            if self._working():
+                self._worker.stop(HOPELESS_SECONDS)
+        return True
 
     def _steps(self) -> dict[str, int | None]:
         """Of the training that this node leads; of one that is over, what was told last stays."""
