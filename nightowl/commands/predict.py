@@ -51,6 +51,27 @@ def predict(
         raise typer.Exit(UserError.exit_code)
 
 
+def bundle(
+    model: Annotated[str, typer.Argument(help="NAME (its champion) or NAME@7")],
+    output: Annotated[Path, typer.Option(help="a new or empty folder")],
+) -> None:
+    """Bring the bundle of a registered version to a folder, checked file by file, to copy it to where it runs."""
+    from nightowl.commands.place import settings_here
+    from nightowl.registry.store import open_registry
+    from nightowl.registry.version import require_version
+
+    named = NAMED.fullmatch(model)
+    if named is None:
+        raise UserError(f"{model}: expected NAME (its champion) or NAME@7 (a version)")
+    alias = require_version(named["version"] or "champion")
+    if output.exists() and not (output.is_dir() and not any(output.iterdir())):
+        raise UserError(f"--output {output}: expected a new or an empty folder, found something there; it was not touched")
+    registry = open_registry(settings_here())
+    version = registry.version(named["detector"], alias).version
+    registry.fetch(named["detector"], version, output)
+    print(f"{named['detector']} version {version} is in {output}; every file is as its SHA256SUMS says")
+
+
 def resolve_model(model: str, model_format: str | None = None) -> tuple[Path, str]:
     """The file that `model` names, and its name in records, which is that of one version: a file, one in a bundle's folder, or
     a registered version in a format, fetched to the home once.

@@ -8,7 +8,7 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from nightowl.commands import models
+from nightowl.commands import models, predict
 from nightowl.errors import ParamsError, RegistryError, UserError
 from nightowl.evaluation.budget import Question, Spending
 from nightowl.evaluation.holdout import Holdout
@@ -22,6 +22,7 @@ app.command()(models.models)
 app.command()(models.promote)
 app.command()(models.rollback)
 app.command()(models.reference)
+app.command()(predict.bundle)
 
 
 @pytest.fixture
@@ -157,3 +158,14 @@ def test_a_word_for_a_version_is_refused_before_the_registry_is_opened(
     monkeypatch.setattr("nightowl.registry.store.open_registry", lambda _: pytest.fail("opened"))
     with pytest.raises(UserError, match="a version is a number, champion or reference; got 'one'"):
         call(command, "demo", "one", "--reason", "x")
+
+
+def test_a_bundle_comes_to_a_new_folder_and_to_none_that_holds_something(registry: Registry, tmp_path: Path) -> None:
+    registered(registry, tmp_path / "made", Made(night="night-1"))
+    folder = tmp_path / "device"
+    assert call("bundle", "demo@1", "--output", str(folder)).output.startswith(f"demo version 1 is in {folder}")
+    assert (folder / "model.onnx").is_file()
+    (folder / "mine.txt").write_text("kept")
+    with pytest.raises(UserError, match="expected a new or an empty folder"):
+        call("bundle", "demo@1", "--output", str(folder))
+    assert (folder / "mine.txt").read_text() == "kept"
