@@ -188,9 +188,7 @@ def _thresholds(operating: dict[str, Any]) -> Any:
 
 
 def main(arguments: list[str]) -> None:
-    """Print what the model beside this file finds on image files, a line of JSON each. Reads them by Pillow."""
-    from PIL import Image, ImageOps
-
+    """Print what the model beside this file finds on image files, a line of JSON each. Ends with 2 when one cannot be read."""
     parser = argparse.ArgumentParser(description="Print what the model finds on images, a line of JSON each.")
     parser.add_argument("images", nargs="+", metavar="IMAGE")
     parser.add_argument("--confidence", type=float, help="from where a detection counts, 0 to 1; default: the model's own")
@@ -201,11 +199,29 @@ def main(arguments: list[str]) -> None:
     if asked.confidence is None and detector.thresholds is None:
         parser.error("the model has no operating point; say from where a detection counts: --confidence 0.25")
     thresholds = None if asked.confidence is None else [asked.confidence] * len(detector.classes)
+    unread = 0
     for name in asked.images:
-        with Image.open(name) as image:
-            found = detector(np.asarray(ImageOps.exif_transpose(image).convert("RGB")), thresholds)
+        try:
+            found = detector(_read(name), thresholds)
+        except OSError as error:
+            unread += 1
+            print(json.dumps({"image": name, "error": str(error)}))
+            continue
         rows = [{"class": label, "confidence": round(score, 4), "box_xyxy": box} for label, score, box in found]
         print(json.dumps({"image": name, "detections": rows}))
+    if unread:
+        sys.exit(2)
+
+
+def _read(name: str) -> Any:
+    """An image file, by Pillow, upright, as (H, W, 3) RGB; of 16 bits a channel the upper 8. Raises OSError."""
+    from PIL import Image, ImageOps
+
+    with Image.open(name) as opened:
+        image = ImageOps.exif_transpose(opened)
+        if image.mode.startswith("I;16"):
+            image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
+        return np.asarray(image.convert("RGB"))
 
 
 if __name__ == "__main__":

@@ -175,6 +175,22 @@ def test_called_with_images_it_says_what_it_finds_a_line_each(site: Path, tmp_pa
     assert found == [(each.class_name, each.confidence) for each in ours.detections], "scaled, and the same all the same"
 
 
+def test_an_image_that_cannot_be_read_is_told_and_the_others_are_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    export_onnx(tiny_module(), a_card(None), 17, tmp_path / "model.onnx")
+    monkeypatch.setattr(run_model, "__file__", str(tmp_path / "run_model.py"))
+    image = an_image(tmp_path / "image.png", 96, 70)
+    grey = cv2.imread(str(image), cv2.IMREAD_GRAYSCALE)
+    cv2.imwrite(str(tmp_path / "deep.png"), grey.astype(np.uint16) * 256 + 7)
+    cv2.imwrite(str(tmp_path / "grey.png"), grey)
+    with pytest.raises(SystemExit) as ended:
+        run_model.main(["--confidence", "0.01", *(str(tmp_path / name) for name in ("gone.png", "deep.png", "grey.png"))])
+    gone, deep, eight = map(json.loads, capsys.readouterr().out.splitlines())
+    assert ended.value.code == 2 and "gone.png" in gone["error"]
+    assert deep["detections"] == eight["detections"] != [], "of 16 bits a channel the upper 8"
+
+
 def test_a_model_that_says_nan_is_broken_and_not_an_empty_image(tmp_path: Path) -> None:
     module = deepcopy(tiny_module())
     next(module.parameters()).data[:] = np.nan
