@@ -45,7 +45,7 @@ def test_a_stop_while_python_itself_starts_waits_for_it(tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text(SLOW)
     front = (
         "import sys; from pathlib import Path; from nightowl.commands.foreground import _before; import os, signal\n"
-        "_before(held=True); os.kill(os.getpid(), signal.SIGINT)\n"
+        "_before(held=True, left=signal.SIGTERM); os.kill(os.getpid(), signal.SIGINT)\n"
         "os.execv(sys.executable, [sys.executable, '-m', 'nightowl.starting', 'slow'])"
     )
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{tmp_path}"}

@@ -20,6 +20,7 @@ SAYS_HOW_IT_WENT = {
     "launch",
     "memory_use",
     "record",
+    "recorded",
 }  # of nightowl.training: nothing in them decides a result
 REFUSES = {"nightowl.data.golden", "nightowl.data.findings", "nightowl.evaluation.device"}
 

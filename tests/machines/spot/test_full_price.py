@@ -95,7 +95,8 @@ def test_the_next_run_knows_how_long_this_one_took(account: Account) -> None:
     steps = {"stage": "train", "steps": 100, "redone": 50, "instance": "i-1", "kind": "steps"}
     here.put_event(1, Event.model_validate({**steps, "start": NOON, "end": NOON + 60 * MINUTES}))
     for stage, seconds, executed in (("prepare", 5.0, False), ("train", 600.0, True), ("evaluate", 60.0, True)):
-        ended = {"stage": stage, "seconds": seconds, "executed": executed, "instance": "i-1", "generation": 1, "at": NOON}
+        ended = {"stage": stage, "seconds": seconds, "executed": executed, "instance": "i-1", "generation": 1}
+        ended |= {"lock": "", "at": NOON}
         here.put_stage_end(StageEnd.model_validate(ended))
     here.put_end(RunEnd(how="done", message="", at=NOON))
     account.engine().tear_down(RUN)
