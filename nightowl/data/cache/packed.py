@@ -28,7 +28,7 @@ from nightowl.errors import DataError
 class PackedImages:
     """Images 0 to N-1, in the order they were built in. Sent to another process, it maps the same files there."""
 
-    def __init__(self, index: Path, form: Form, rows: Rows, files: Sequence[Path], origin: Origin | None) -> None:
+    def __init__(self, index: Path, form: Form, rows: Rows, files: Sequence[Path], origin: Origin | bytes | None) -> None:
         """What `open_packed` found: N rows of the version `index`, whose shards count the `files`; `origin` is of all N."""
         self.index = index
         self._form, self._rows, self._files, self._origin = form, rows, tuple(files), origin
@@ -40,7 +40,9 @@ class PackedImages:
         self._numbers: dict[str, int] | None = None
         self._said = set[int]()
 
-    def __reduce__(self) -> tuple[type["PackedImages"], tuple[Path, Form, Rows, tuple[Path, ...], Origin | None]]:
+    def __reduce__(self) -> tuple[type["PackedImages"], tuple[Path, Form, Rows, tuple[Path, ...], bytes | None]]:
+        if isinstance(self._origin, Origin):
+            self._origin = self._origin.to_bytes()
         return PackedImages, (self.index, self._form, self._rows, self._files, self._origin)
 
     def __len__(self) -> int:
@@ -74,6 +76,8 @@ class PackedImages:
         mark_damaged(folder, [key])
         if self._origin is None:
             raise DataError(f"{folder}: image {number} is damaged; prepare the images again")
+        if isinstance(self._origin, bytes):
+            self._origin = Origin.from_bytes(self._origin)
         if number not in self._said:
             self._said.add(number)
             name = self._origin.images[number].path

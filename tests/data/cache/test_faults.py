@@ -27,6 +27,7 @@ from nightowl.data.cache.reading import open_packed
 from nightowl.data.cache.recipe import Recipe
 from nightowl.data.cache.shards import INDEX, MARKER, PIXELS
 from nightowl.data.cache.verify import verify
+from nightowl.data.manifest import Box
 from nightowl.errors import DataError, StorageError
 from nightowl.progress import untracked
 from tests.data.cache.caches import RAW, Source, a_source
@@ -130,6 +131,14 @@ def test_a_worker_finds_damage_too(tmp_path: Path) -> None:
     flip(shards_of(home)[0] / PIXELS, 0)
     sent = pickle.loads(pickle.dumps(source.build(home)))
     assert pixels_of(sent) == expected
+
+
+def test_what_a_worker_is_sent_does_not_grow_with_the_labels(tmp_path: Path) -> None:
+    source, home = a_source(tmp_path / "source", 5), tmp_path / "home"
+    labelled = replace(source, images=tuple(replace(i, boxes=(Box(0, 1.5, 2.5, 9.25, 8.125),) * 500) for i in source.images))
+    sent, bare = (pickle.dumps(each.build(home)) for each in (labelled, source))
+    assert len(sent) == len(bare)
+    assert len(pickle.dumps(labelled.images)) > 2 * len(sent), "there is something to be left out"
 
 
 def test_damage_without_a_source_to_make_it_from_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
