@@ -1,15 +1,14 @@
 """Where the images of a cache lie, and whether their bytes are still what was written."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nightowl.data.cache.damage import mark_damaged
-from nightowl.data.cache.entries import ROW, Key, Rows, aligned, checksum, keys
+from nightowl.data.cache.entries import ROW, Key, Rows, is_sound, keys
 from nightowl.data.cache.place import Place
 from nightowl.data.cache.shards import PIXELS, Shard, read_shards
 from nightowl.data.threads import stream_in_threads
@@ -39,7 +38,7 @@ def keep_sound(found: Found, progress: Track) -> Found:
     parts = [order[first : first + _CHECKED_AT_ONCE] for first in range(0, len(order), _CHECKED_AT_ONCE)]
 
     def check(part: list[Key]) -> list[bool]:
-        return [_agrees(found[key], stored) for key in part]
+        return [is_sound(shard.rows[row], stored[shard.folder]) for shard, row in (found[key] for key in part)]
 
     agree = chain.from_iterable(stream_in_threads(check, parts, "checking prepared images", progress))
     for key, agrees in zip(order, agree, strict=True):
@@ -60,10 +59,3 @@ def rows_of(wanted: Sequence[Key], found: Found) -> tuple[Rows, list[str]]:
     rows = np.array([shard.rows[row] for shard, row in places], ROW)
     rows["shard"] = [numbers[shard.name] for shard, _ in places]
     return rows, names
-
-
-def _agrees(place: tuple[Shard, int], stored: Mapping[Path, NDArray[np.uint8]]) -> bool:
-    shard, number = place
-    row = shard.rows[number]
-    first = int(row["offset"])
-    return checksum(stored[shard.folder][first : first + aligned(int(row["num_bytes"]))]) == int(row["checksum"])

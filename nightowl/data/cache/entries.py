@@ -86,6 +86,12 @@ def checksum(stored: NDArray[np.uint8]) -> int:
     return zlib.crc32(np.add.reduceat(words, np.arange(0, len(words), _PAGE_WORDS)).data)
 
 
+def is_sound(row: np.void, shard: NDArray[np.uint8]) -> bool:
+    """Whether the bytes of an image in its shard's file (n,) are those that were written."""
+    first = int(row["offset"])
+    return checksum(shard[first : first + aligned(int(row["num_bytes"]))]) == int(row["checksum"])
+
+
 def keys(rows: Rows) -> list[Key]:
     columns = (rows["sha256"].tolist(), rows["height"].tolist(), rows["width"].tolist())
     return [Key(sha256.decode(), height, width) for sha256, height, width in zip(*columns, strict=True)]

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nightowl.data.cache.damage import mark_damaged
-from nightowl.data.cache.entries import Rows, aligned, checksum, keys
+from nightowl.data.cache.entries import Rows, is_sound, keys
 from nightowl.data.cache.forms import Form
 from nightowl.data.cache.place import open_lock, share
 from nightowl.data.cache.recipe import Origin
@@ -63,7 +63,7 @@ class PackedImages:
         first, num_bytes = int(row["offset"]), int(row["num_bytes"])
         shard = self._stored[int(row["shard"])]
         if not self._checked[number]:
-            if checksum(shard[first : first + aligned(num_bytes)]) != int(row["checksum"]):
+            if not is_sound(row, shard):
                 return self._made_again(number)
             self._checked[number] = True
         return shard[first : first + num_bytes]
