@@ -92,14 +92,14 @@ def pin(night: Night) -> Pinned:
     inputs = pin_inputs(workspace, params, registry, night.source)
     shutil.copytree(workspace.inputs, workspace_in_tree(night).inputs)
     code = content_of(night.root, night.code_commit, code_paths(night.tree, night.detector))
-    base = inputs.base.sha256 or inputs.base.name
-    key = night_key(inputs.dataset_version, params.digest(), base, code)
+    now = Parts(inputs.dataset_version, params.digest(), inputs.base.identity)
+    key = night_key(now, code)
     champion = inputs.champion.version if inputs.champion else None
     versions = registry.versions(night.detector)
     known = nothing_new(key, champion, past_nights(versions))
     _say_inputs(inputs)
     if known is None and versions:
-        last, now = versions[-1], Parts(inputs.dataset_version, params.digest(), base)
+        last = versions[-1]
         say(what_is_new(last.version, parts_of(last.record), now, last.record.night_key == key))
     return Pinned(
         night_key=key,

@@ -20,10 +20,20 @@ class PastNight:
     taken_back: bool
 
 
-def night_key(dataset_version: str, params_sha256: str, base: str, code: str) -> str:
-    """SHA-256 over the four. `base` is a digest or an architecture, `code` any text that changes with the code."""
-    parts = {"dataset": dataset_version, "params": params_sha256, "base": base, "code": sha256_bytes(code.encode())}
-    return sha256_bytes(canonical_json(parts).encode())
+@dataclass(frozen=True)
+class Parts:
+    """What a night's inputs are, but for its code: digests of the data and the params, and the base weights, which are a digest
+    or an architecture."""
+
+    dataset_version: str
+    params_sha256: str
+    base: str
+
+
+def night_key(parts: Parts, code: str) -> str:
+    """SHA-256 over all of them; `code` is any text that changes with the code."""
+    named = {"dataset": parts.dataset_version, "params": parts.params_sha256, "base": parts.base}
+    return sha256_bytes(canonical_json({**named, "code": sha256_bytes(code.encode())}).encode())
 
 
 @dataclass(frozen=True)
@@ -50,15 +60,6 @@ def nothing_new(key: str, champion: str | None, past: Iterable[PastNight]) -> Kn
         if night.judged_against == champion:
             return Known(f"nothing new since version {night.version}, which was not promoted: {_standing(champion)}", False)
     return None
-
-
-@dataclass(frozen=True)
-class Parts:
-    """What a night's inputs are, but for its code: digests of the data and the params, and the base weights."""
-
-    dataset_version: str
-    params_sha256: str
-    base: str
 
 
 def what_is_new(version: str, then: Parts, now: Parts, same_key: bool) -> str:

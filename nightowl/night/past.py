@@ -21,7 +21,7 @@ def past_nights(versions: Sequence[VersionInfo]) -> list[PastNight]:
 
 def parts_of(record: BundleRecord) -> Parts:
     """The inputs of a registered version."""
-    return Parts(record.dataset_version, record.params_sha256, record.base.sha256 or record.base.name)
+    return Parts(record.dataset_version, record.params_sha256, record.base.identity)
 
 
 def _cut_short(info: VersionInfo, versions: Sequence[VersionInfo]) -> bool:

@@ -14,6 +14,11 @@ class BaseWeights(Record):
     name: str
     sha256: str | None
 
+    @property
+    def identity(self) -> str:
+        """What decides the training of it: the content, or the architecture."""
+        return self.sha256 or self.name
+
 
 def read_base(path: Path) -> BaseWeights:
     """The pinned base weights. Raises WeightsError when they are not pinned, or the record is broken."""
