@@ -39,8 +39,6 @@ def predict(
 
     _check(images, output)
     path, name = resolve_model(model, model_format)
-    for part in (path, path.with_suffix(".bin")):
-        verify_as_listed(part)
     result = run(open_artefact(path), name, images, confidence, output)
     for image in result.images:
         found = image.error if image.detections is None else _summary([d.class_name for d in image.detections])
@@ -84,12 +82,12 @@ def resolve_model(model: str, model_format: str | None = None) -> tuple[Path, st
     if model.endswith(tuple(FORMATS.values())):
         if model_format is not None and not model.endswith(FORMATS[model_format]):
             raise UserError(f"--format {model_format}: {model} is another; leave --format out for a file")
-        return Path(model), model
+        return _as_listed(Path(model)), model
     if (Path(model) / "record.json").is_file():
         path = Path(model) / f"model{FORMATS[model_format or 'onnx']}"
         if not path.is_file():
             raise UserError(f"--model {model}: this bundle has no {path.name}")
-        return path, str(path)
+        return _as_listed(path), str(path)
     named = NAMED.fullmatch(model)
     if named is None:
         raise UserError(
@@ -97,6 +95,13 @@ def resolve_model(model: str, model_format: str | None = None) -> tuple[Path, st
             f"{', '.join(FORMATS.values())}"
         )
     return _registered(named["detector"], named["version"] or "champion", model_format or "onnx")
+
+
+def _as_listed(path: Path) -> Path:
+    """The file itself, unless the SHA256SUMS beside it lists another; what comes from the registry was held against them."""
+    for part in (path, path.with_suffix(".bin")):
+        verify_as_listed(part)
+    return path
 
 
 def _registered(detector: str, alias: str, model_format: str) -> tuple[Path, str]:

@@ -26,14 +26,14 @@ def verify_sums(folder: Path, sums_sha256: str, where: str) -> None:
         raise RegistryError(f"{where}: {NAME} is missing; the bundle is not whole")
     if sha256_file(folder / NAME) != sums_sha256:
         raise RegistryError(f"{where}: {NAME} is not the one that was registered; the bundle was changed or damaged")
-    listed = [line.split("  ", 1) for line in (folder / NAME).read_text(encoding="utf-8").removesuffix("\n").split("\n")]
-    for expected, path in listed:
+    listed = _listed(folder)
+    for path, expected in listed.items():
         if not (folder / path).is_file():
             raise RegistryError(f"{where}: {path} is missing; the bundle is not whole")
         found = sha256_file(folder / path)
         if found != expected:
             raise RegistryError(f"{where}: {path} is damaged: expected SHA-256 {expected[:12]}, found {found[:12]}")
-    unlisted = sorted(set(_files(folder)) - {path for _, path in listed})
+    unlisted = sorted(set(_files(folder)) - listed.keys())
     if unlisted:
         raise RegistryError(f"{where}: {unlisted[0]} is not listed in {NAME}; the bundle was changed")
 
@@ -44,11 +44,15 @@ def verify_as_listed(path: Path) -> None:
     Raises:
         RegistryError: when it is not the file that was listed.
     """
-    sums = path.parent / NAME
-    lines = sums.read_text(encoding="utf-8").splitlines() if sums.is_file() else []
-    listed = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
+    listed = _listed(path.parent) if (path.parent / NAME).is_file() else {}
     if path.name in listed and path.is_file() and sha256_file(path) != listed[path.name]:
-        raise RegistryError(f"{path}: damaged or exchanged: it is not the file that {sums} lists")
+        raise RegistryError(f"{path}: damaged or exchanged: it is not the file that {path.parent / NAME} lists")
+
+
+def _listed(folder: Path) -> dict[str, str]:
+    """Digests by path."""
+    lines = (folder / NAME).read_text(encoding="utf-8").removesuffix("\n").split("\n")
+    return {path: digest for digest, _, path in (line.partition("  ") for line in lines)}
 
 
 def _files(folder: Path) -> Iterator[str]:
