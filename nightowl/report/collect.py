@@ -152,15 +152,13 @@ def _export(workspace: Workspace) -> ExportSummary | None:
     parity = _record(Parity, workspace.parity)
     if parity is None or not workspace.onnx.exists():
         return None
-    sizes = workspace.weights.stat().st_size, workspace.onnx.stat().st_size
-    names = [name for other in parity.others for name in other.files]
+    files = {"weights.pt": workspace.weights, "model.onnx": workspace.onnx}
+    files |= {name: workspace.onnx.with_name(name) for other in parity.others for name in other.files}
     params, _ = _params(workspace)
     return ExportSummary(
         parity=parity,
         speed=_record(Speed, workspace.speed),
-        weights_num_bytes=sizes[0],
-        onnx_num_bytes=sizes[1],
-        other_num_bytes={name: path.stat().st_size for name in names if (path := workspace.onnx.with_name(name)).exists()},
+        num_bytes={name: path.stat().st_size for name, path in files.items() if path.exists()},
         formats=params.export.formats if params else ("onnx",),
     )
 

@@ -6,8 +6,6 @@ A part that is None was not made in this night, and the page says so; it is neve
 from datetime import datetime
 from typing import Literal
 
-from pydantic import Field
-
 from nightowl.data.audit import Audit
 from nightowl.data.findings import Finding
 from nightowl.data.manifest import Split
@@ -189,13 +187,12 @@ class LabelDoubts(Record):
 
 
 class ExportSummary(Record):
-    """What ships against the weights it came from; sizes in bytes. `formats` are those that params ask for."""
+    """What ships against the weights it came from; sizes in bytes by the names in a bundle. `formats` are those that params ask
+    for."""
 
     parity: Parity
     speed: Speed | None
-    weights_num_bytes: int
-    onnx_num_bytes: int
-    other_num_bytes: dict[str, int] = Field(default_factory=dict)
+    num_bytes: dict[str, int]
     formats: tuple[str, ...] = ("onnx",)
 
 
