@@ -7,7 +7,6 @@ An image that cannot be read is said and does not stop the others.
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import cv2
 import numpy as np
@@ -45,13 +44,6 @@ class Prediction(Record):
     error: str | None = None
 
 
-class Target(NamedTuple):
-    """Where an image is drawn: a file `name` in `folder`."""
-
-    folder: Path
-    name: str
-
-
 class Predictions(Record):
     """A run of `nightowl predict`: the model, the thresholds in force (one a class, in order), and what was found.
 
@@ -83,10 +75,10 @@ def predict(
         UserError: when neither `confidence` nor the model says from where a detection counts; for a folder without images.
     """
     thresholds = _thresholds(runner, name, confidence)
-    targets = _targets(images_in(paths, output), output)
+    found = _drawn_as(images_in(paths, output))
     if output is not None:
         _remove_earlier(output)
-    images = [_one(runner, path, thresholds, target) for path, target in track(targets, "predict")]
+    images = [_one(runner, path, thresholds, output, name) for path, name in track(found, "predict")]
     model = runner.card.model
     result = Predictions(
         model=name,
@@ -123,7 +115,7 @@ def _thresholds(runner: ShippedRunner, name: str, confidence: float | None) -> N
     return thresholds
 
 
-def _one(runner: ShippedRunner, path: Path, thresholds: NDArray[np.float32], target: Target | None) -> Prediction:
+def _one(runner: ShippedRunner, path: Path, thresholds: NDArray[np.float32], output: Path | None, name: str) -> Prediction:
     try:
         image = load_bgr(path)
     except DataError as error:
@@ -134,49 +126,49 @@ def _one(runner: ShippedRunner, path: Path, thresholds: NDArray[np.float32], tar
         Detection(class_name=classes[class_id], confidence=min(round(score, 4), 1.0), box_xyxy=tuple(round(v, 2) for v in box))
         for box, score, class_id in zip(*(part.tolist() for part in found), strict=True)
     ]
-    drawn = None if target is None else _draw(image, found, classes, target)
+    if output is not None:
+        _draw(image, found, classes, output / name)
     height, width = image.shape[:2]
-    return Prediction(image=str(path), width=width, height=height, detections=tuple(detections), drawn=drawn)
+    return Prediction(image=str(path), width=width, height=height, detections=tuple(detections), drawn=name if output else None)
 
 
-def _draw(image: NDArray[np.uint8], found: Found, classes: tuple[str, ...], target: Target) -> str:
+def _draw(image: NDArray[np.uint8], found: Found, classes: tuple[str, ...], target: Path) -> None:
     boxes = [
         DrawnBox((box[0], box[1], box[2], box[3]), f"{classes[class_id]} {score:.2f}", class_colour(class_id))
         for box, score, class_id in zip(*(part.tolist() for part in found), strict=True)
     ]
     encoded, content = cv2.imencode(".jpg", draw_boxes(image, boxes), [cv2.IMWRITE_JPEG_QUALITY, 92])
     if not encoded:
-        raise StorageError(f"{target.name}: the drawn image could not be encoded as JPEG")
-    write_atomic(target.folder / target.name, content.tobytes())
-    return target.name
+        raise StorageError(f"{target}: the drawn image could not be encoded as JPEG")
+    write_atomic(target, content.tobytes())
 
 
 def images_in(paths: Sequence[Path], output: Path | None = None) -> list[tuple[Path, str]]:
     """Each image with the name that its drawing begins with: of a folder those at any depth, by their path in it. What lies in
     `output` is none. Raises UserError for a folder without images."""
     found: list[tuple[Path, str]] = []
+    apart = output.resolve() if output else None
     for path in paths:
         if not path.is_dir():
             found.append((path, path.name))
             continue
         inside = [each for each in sorted(path.rglob("*")) if each.suffix.lower() in IMAGE_SUFFIXES and each.is_file()]
-        inside = [each for each in inside if output is None or not each.resolve().is_relative_to(output.resolve())]
+        inside = [each for each in inside if apart is None or not each.resolve().is_relative_to(apart)]
         if not inside:
             raise UserError(f"{path}: no image in this folder; images end in {', '.join(sorted(IMAGE_SUFFIXES))}")
         found += [(each, each.relative_to(path).as_posix()) for each in inside]
     return found
 
 
-def _targets(images: Sequence[tuple[Path, str]], output: Path | None) -> list[tuple[Path, Target | None]]:
-    """Where each image is drawn: NAME.detections.jpg, numbered where two images share a name; never onto an input."""
+def _drawn_as(images: Sequence[tuple[Path, str]]) -> list[tuple[Path, str]]:
+    """Each image with the name of its drawing: NAME.detections.jpg, numbered where two share a name; never that of an input."""
     seen: Counter[str] = Counter()
-    targets: list[tuple[Path, Target | None]] = []
+    named: list[tuple[Path, str]] = []
     for path, name in images:
         seen[name] += 1
         number = f".{seen[name]}" if seen[name] > 1 else ""
-        target = None if output is None else Target(output, f"{name}{number}.detections.jpg")
-        targets.append((path, target))
-    return targets
+        named.append((path, f"{name}{number}.detections.jpg"))
+    return named
 
 
 def _remove_earlier(output: Path) -> None:

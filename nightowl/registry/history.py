@@ -12,13 +12,15 @@ from typing import Literal
 
 from nightowl.records import Record
 
+Action = Literal["promote", "rollback", "withdraw", "reference"]
+
 
 class Event(Record):
     """One change of champion, or of the reference by hand. `came_from` is the version before, None for the first. `withdraw`
     leaves no champion; its `version` is the one that was."""
 
     number: int
-    action: Literal["promote", "rollback", "withdraw", "reference"]
+    action: Action
     version: str
     came_from: str | None
     reason: str

@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from nightowl.errors import RegistryError, did_you_mean
 from nightowl.files import sha256_file
 from nightowl.registry.connect import connect, explained, holding, sqlite_path, sqlite_uri, without_password
 from nightowl.registry.decisions import reference_of
 from nightowl.registry.download import download
-from nightowl.registry.history import Event, previous_champion, settled
+from nightowl.registry.history import Action, Event, previous_champion, settled
 from nightowl.registry.live import MlflowSink
 from nightowl.registry.record import BundleRecord
 from nightowl.registry.rules import refusal_to_promote
@@ -230,7 +230,7 @@ class Registry:
     def _change(
         self,
         detector: str,
-        action: Literal["promote", "rollback", "withdraw", "reference"],
+        action: Action,
         version: str,
         reason: str,
         by: str,
