@@ -104,6 +104,9 @@ def test_a_deployment_uses_machines_and_a_cancel_ends_them(rented: Rented, api: 
         (run,) = httpx.post(f"{api}/flow_runs/filter", json={"flow_runs": {"state": {"type": {"any_": ["RUNNING"]}}}}).json()
         checkout.check("prefect", "flow-run", "cancel", run["id"])
         until(RUN_SECONDS, lambda: not rented.world.cloud.alive() and not rented.remains(), log)
+        until(
+            RUN_SECONDS, lambda: "CANCELLED" in [state for state, _ in ended(api, "demo")], log
+        )  # or it holds the night's lock
         checkout.check("prefect", "deployment", "run", "nightly/demo")
         until(2 * RUN_SECONDS, lambda: ("COMPLETED", "Promoted") in ended(api, "demo"), log)
     assert rented.remains() == [] and rented.world.cloud.alive() == []
